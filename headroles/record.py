@@ -235,7 +235,8 @@ class ScoreFacts(Recorded, frozen=True):
     """Facts of a record of scores.
 
     ``controls`` count arcs of controls and contrasts, ``without_other_tree`` sentences to which no
-    other sentence lends its tree for the control ``trees``.
+    other sentence lends its tree for the control ``trees``. ``class_rules`` are, for roles of pairs
+    under first choices, the classes whose nearest word may be a better rule than a fixed offset.
     """
 
     score: Literal["bias", "excess", "hit"]
@@ -244,6 +245,7 @@ class ScoreFacts(Recorded, frozen=True):
     absent_relations: list[str] = []
     controls: dict[str, Count] = {}
     without_other_tree: Count = 0
+    class_rules: dict[str, list[str]] = {}
     part: RecordedPart | None = None
 
     @classmethod

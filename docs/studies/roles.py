@@ -170,7 +170,7 @@ def named(heads: list[tuple[int, int]]) -> str:
 
 
 def best(results: Results) -> Rows:
-    """Yield the best head of each relation and reading: shares of arcs, and the gain."""
+    """Yield the best head and rules of each relation and reading, and the gains over rules."""
     readings = {
         "to_governor": "to governor",
         "to_dependent": "to dependent",
@@ -186,14 +186,16 @@ def best(results: Results) -> Rows:
                     title: described(by_role[f"syntactic:{relation}:{reading}"])
                     for reading, title in readings.items()
                 }
-                yield {"model": model, "relation": f"{relation} ({own.arcs})", **cells}
+                rule = {"class rule, to governor": own.class_rule}
+                yield {"model": model, "relation": f"{relation} ({own.arcs})", **cells, **rule}
 
 
 def described(row: Any) -> str:
-    """Format the head, its share of arcs / that of the offset, and the interval of the gain."""
+    """Format the head, the shares of arcs of head / offset / class rule, and both gains."""
     return (
-        f"{row.layer}-{row.head}: {row.share_of_arcs:.2f} / {row.offset_share_of_arcs:.2f} "
-        f"({row.gain_ci_low:+.2f} to {row.gain_ci_high:+.2f})"
+        f"{row.layer}-{row.head}: {row.share_of_arcs:.3f} / {row.offset_share_of_arcs:.3f} / "
+        f"{row.class_share_of_arcs:.3f} ({row.gain_ci_low:+.2f} to {row.gain_ci_high:+.2f}; "
+        f"{row.class_gain_ci_low:+.2f} to {row.class_gain_ci_high:+.2f})"
     )
 
 

@@ -17,9 +17,11 @@ from headroles.roles.batch import Scope as Scope
 from headroles.roles.catalogue import check_offsets as check_offsets
 from headroles.roles.choice import RoleOptions as RoleOptions
 from headroles.roles.choice import choose_roles as choose_roles
+from headroles.roles.choice import classes_of_rules as classes_of_rules
 from headroles.roles.choice import is_own as is_own
 from headroles.roles.choice import role_of as role_of
 from headroles.roles.choice import roles_of as roles_of
+from headroles.roles.choice import with_class_rules as with_class_rules
 from headroles.roles.contrasts import with_other_trees as with_other_trees
 from headroles.roles.readout import Readout as Readout
 from headroles.roles.readout import bounds_of as bounds_of
@@ -28,6 +30,10 @@ from headroles.roles.role import ARCS as ARCS
 from headroles.roles.role import PAIRS as PAIRS
 from headroles.roles.role import TOKENS as TOKENS
 from headroles.roles.role import Role as Role
+from headroles.roles.rules import N_RULES as N_RULES
+from headroles.roles.rules import ClassRules as ClassRules
+from headroles.roles.rules import Nearest as Nearest
+from headroles.roles.rules import nearest_words as nearest_words
 from headroles.roles.score import BIAS as BIAS
 from headroles.roles.score import EXCESS as EXCESS
 from headroles.roles.score import HIT as HIT
@@ -38,3 +44,4 @@ from headroles.roles.syntactic import LISTED as LISTED
 from headroles.roles.syntactic import absent_defaults as absent_defaults
 from headroles.roles.syntactic import choose_relations as choose_relations
 from headroles.roles.syntactic import has_contrast as has_contrast
+from headroles.roles.word_classes import UPOS as UPOS

@@ -162,6 +162,16 @@ class Scope(Cached):
         firsts, ends = self.spans
         return np.asarray((keys >= firsts[examples, queries]) & (keys < ends[examples, queries]))
 
+    def sees_words(self, examples: IntArray, queries: IntArray, keys: IntArray) -> BoolArray:
+        """Tell for pairs of words whether any piece of the query sees any piece of the key.
+
+        ``queries`` and ``keys`` (L, 2) are first pieces and numbers of pieces.
+        """
+        firsts, ends = self.spans
+        (first, size), (key, n_pieces) = queries.T, keys.T
+        is_before_end = key < ends[examples, first + size - 1]
+        return np.asarray(is_before_end & (key + n_pieces > firsts[examples, first]))
+
     @cached_property
     def row_lengths(self) -> IntArray:
         """(B, N): number of keys that each query can attend to."""

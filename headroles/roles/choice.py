@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -16,9 +17,12 @@ from headroles.roles import catalogue, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.competitors import contrasts_of
 from headroles.roles.own import SAME, Find, names_of_roles, own_roles, same_roles
+from headroles.roles.pairs import BACK, FORTH, Pairs
 from headroles.roles.role import Context, OnlyFor, Role
+from headroles.roles.rules import ClassRules, most_frequent
 from headroles.roles.score import BIAS, Score
 from headroles.roles.syntactic import SyntacticOptions
+from headroles.roles.word_classes import classes_in
 from headroles.wording import listed
 
 ROLE_GROUPS: dict[str, tuple[Role, ...] | Callable[[Any, Context], Iterator[Role]]] = {
@@ -124,6 +128,46 @@ def choose_roles(
             _check_own_name(name, context)
             chosen += own_roles(name, context, options)
     return tuple(chosen)
+
+
+def with_class_rules(
+    roles: Iterable[Role], sentences: Iterable[Sentence], source: str
+) -> tuple[Role, ...]:
+    """Return roles, of which those of pairs are compared with the nearest word of a class.
+
+    The classes, from a ``source`` as in `classes_in`, are those of most partners in the
+    ``sentences``. Roles of pairs across two sentences have no such rule.
+    """
+    every = tuple(roles)
+    pairs = {id(role): role.sieve for role in every if isinstance(role.sieve, Pairs)}
+    finders = {sieve.find for sieve in pairs.values() if not sieve.find.is_across}
+    counts = {find: Counter[tuple[int, int, str]]() for find in finders}
+    for sentence in sentences if finders else ():
+        classes = classes_in(sentence, source)
+        for find in finders:
+            for first, second, label in find.of_sentence(sentence):
+                counts[find][FORTH, label, classes[second]] += 1
+                counts[find][BACK, label, classes[first]] += 1
+    found = []
+    for role in every:
+        if (sieve := pairs.get(id(role))) is None or sieve.find not in finders:
+            found.append(role)
+            continue
+        partners = Counter[str]()
+        for (direction, label, name), n in counts[sieve.find].items():
+            partners[name] += n * (direction == sieve.direction and label in sieve.labels)
+        rules = ClassRules(most_frequent(+partners), source)
+        found.append(replace(role, sieve=replace(sieve, rules=rules)))
+    return tuple(found)
+
+
+def classes_of_rules(roles: Iterable[Role]) -> dict[str, list[str]]:
+    """Return the classes of the rules that roles are compared with, by role; others are missing."""
+    return {
+        role.id: list(role.sieve.rules.classes)
+        for role in roles
+        if isinstance(role.sieve, Pairs) and role.sieve.rules.classes
+    }
 
 
 def _check_names(names: Iterable[str], group: str, roles: Sequence[Role]) -> None:

@@ -29,9 +29,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headroles.arrays import MODEL_TERMS, BoolArray, FloatArray, IntArray, rounding_bound
-from headroles.encoding import pad
 from headroles.role_names import BETWEEN, NEAR, NEAR_BACK, contrast_of
-from headroles.roles.batch import PaddedBatch, Scope, placed_sentences
+from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.contrasts import beyond_offset, read_contrasts
 from headroles.roles.pairs import (
     FindLinks,
@@ -44,7 +43,7 @@ from headroles.roles.pairs import (
 )
 from headroles.roles.role import Role
 from headroles.roles.sieve import KeySets, SieveReadout
-from headroles.roles.word_classes import UPOS, classes_in
+from headroles.roles.word_classes import UPOS, Words, find_words
 
 COMPETITORS = {
     NEAR: "nearer words of the same class as the partner",
@@ -52,35 +51,6 @@ COMPETITORS = {
     BETWEEN: "words of the same class as the partner in between",
 }
 """The competitors of each contrast, in words."""
-
-
-class Words(NamedTuple):
-    """The words of a batch (B, W): numbers of classes and sentences, first pieces, piece counts.
-
-    Beyond the end of an example, classes and sentences are -1 and pieces 0.
-    """
-
-    classes: IntArray
-    sentences: IntArray
-    starts: IntArray
-    sizes: IntArray
-
-
-def find_words(batch: PaddedBatch, source: str) -> Words:
-    """Find the words of all examples, with their classes."""
-    numbers: dict[str, int] = {}
-    classes, sentences = [], []
-    for example in batch.examples:
-        texts = [text for part in example.sentences for text in classes_in(part, source)]
-        classes.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts]))
-        lengths = [len(sentence.words) for _, sentence in placed_sentences(example)]
-        sentences.append(np.repeat(np.arange(len(lengths)), lengths))
-    return Words(
-        pad(classes, -1),
-        pad(sentences, -1),
-        pad([example.starts for example in batch.examples], 0),
-        pad([example.sizes for example in batch.examples], 0),
-    )
 
 
 class Competitors(NamedTuple):

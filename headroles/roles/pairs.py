@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,13 +22,13 @@ from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.roles.batch import (
     ATTENDING,
-    OFFSETS,
     TOKENS,
     WORDS,
     PaddedBatch,
     Scope,
     placed_sentences,
 )
+from headroles.roles.rules import NO_RULES, ClassRules, find_class_hits, find_offset_shares
 from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 
@@ -197,13 +197,15 @@ class FindLinks(ABC):
 class Pairs(Sieve):
     """Sieve of the words that links with some ``labels`` join to the query word.
 
-    First choices are looked for ``among`` words, or among the words that attend to the query word.
+    First choices are looked for ``among`` words, or among the words that attend to the query word,
+    and compared with the ``rules``.
     """
 
     find: FindLinks
     labels: frozenset[int]
     direction: int = FORTH
     among: str = WORDS
+    rules: ClassRules = NO_RULES
 
     @property
     def kind(self) -> Hashable:
@@ -214,15 +216,22 @@ class Pairs(Sieve):
         """Find the weights of all pairs of pieces of all links."""
         pieces = scope.of(find_pieces, self.find)
         weights, counted, limits, counts = find_weights(alike, scope, pieces, pieces.is_scored)
-        of_choices = scope.score.of_first_choice
-        return SieveReadout(
+        readout = SieveReadout(
             function=in_product,
             arrays=pieces.at.padded(scope.batch, weights),
             limits=limits,
             counts=counts,
             skipped=+Counter({PIECELESS_ARCS: scope.batch.of(self.find).n_lost}),
             among=self.among,
-            offset_shares=find_offset_shares(scope, pieces, counted) if of_choices else None,
+        )
+        if not scope.score.of_first_choice:
+            return readout
+        words, (owners, queries, keys) = scope.batch.words, pieces.at
+        ends = owners, words[owners, queries], words[owners, keys]
+        return replace(
+            readout,
+            offset_shares=find_offset_shares(ends, counted, counts),
+            class_hits=find_class_hits(scope, ends, counted, [sieve.rules for sieve in alike]),
         )
 
     def _ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
@@ -332,10 +341,7 @@ def pairs_in_reach(
     if scope.score.of_first_choice:
         # choices are between words: the first pieces stand for them, and a word is in reach if
         # any of its pieces is
-        firsts, ends = scope.spans
-        ends = ends[owners, query_start + query_size - 1]
-        is_seen = (key_start < ends) & (key_start + key_size > firsts[owners, query_start])
-        link = np.flatnonzero(is_seen)
+        link = np.flatnonzero(scope.sees_words(owners, queries, keys))
         return link, query_start[link], key_start[link]
     link, within = expand(query_size * key_size)
     query = query_start[link] + within // key_size[link]
@@ -373,18 +379,3 @@ def sums_by(groups: IntArray, values: NDArray[np.generic], n: int) -> FloatArray
     cells = groups[:, None] * n_columns + np.arange(n_columns)
     sums = np.bincount(cells.ravel(), values.ravel(), n * n_columns)  # integers if it is empty
     return sums.astype(np.float64).reshape(n, n_columns)
-
-
-def find_offset_shares(scope: Scope, pieces: Pieces, counted: BoolArray) -> Float32Array:
-    """Return, as (B, r, offsets), the share of links whose other end is at each of `OFFSETS`.
-
-    ``counted`` (P, r) tells for which roles each link counts. The share is NaN without links.
-    """
-    batch, (owners, queries, keys) = scope.batch, pieces.at
-    offsets = batch.words[owners, keys] - batch.words[owners, queries]
-    hits = [
-        sums_by(owners, counted & (offsets == offset)[:, None], batch.size) for offset in OFFSETS
-    ]
-    totals = sums_by(owners, counted, batch.size)
-    with np.errstate(invalid="ignore"):  # 0 / 0 gives the NaN that is wanted
-        return (np.stack(hits, axis=-1) / totals[..., None]).astype(np.float32)

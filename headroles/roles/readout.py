@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headroles.arrays import Float32Array, IntArray
 from headroles.roles.batch import OFFSETS, Candidates, Scope, find_candidates
 from headroles.roles.role import Role
+from headroles.roles.rules import N_RULES
 from headroles.roles.sieve import KeySets, Sieve, SieveReadout
 
 
@@ -24,8 +26,8 @@ class Readout:
     ``counts`` (B, R) are numbers of tokens or arcs behind each score; a count of 0 means that there
     is no score.
 
-    Only scores of first choices have ``candidates``, and ``offset_shares`` (B, R, offsets), which
-    are NaN for roles that are not compared with fixed offsets.
+    Only scores of first choices have ``candidates``, ``offset_shares`` (B, R, offsets), which are
+    NaN for roles that are not compared with rules, and ``class_hits`` (B, R, rules), which are 0.
     """
 
     key_sets: Float32Array
@@ -34,6 +36,7 @@ class Readout:
     counts: IntArray
     candidates: Candidates | None = None
     offset_shares: Float32Array | None = None
+    class_hits: NDArray[np.uint16] | None = None
 
     @property
     def skipped(self) -> Counter[str]:
@@ -75,10 +78,17 @@ def make_readout(roles: Sequence[Role], scope: Scope) -> Readout:
         else part.offset_shares
         for part in by_kind
     ]
+    hits = [
+        np.zeros((*part.counts.shape, N_RULES), dtype=np.uint16)
+        if part.class_hits is None
+        else part.class_hits
+        for part in by_kind
+    ]
     return replace(
         readout,
         candidates=batch.of(find_candidates),
         offset_shares=np.concatenate(shares, axis=1)[:, columns],
+        class_hits=np.concatenate(hits, axis=1)[:, columns],
     )
 
 

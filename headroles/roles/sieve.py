@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Sentence
@@ -90,7 +91,8 @@ class SieveReadout:
 
     It reads attention; for scores of first choices, if ``among`` names candidates, 1 at the choice
     and 0 elsewhere. ``offset_shares`` (B, r, offsets) are the scores of always looking at a fixed
-    offset, NaN without a score; None for roles that are not compared with fixed offsets.
+    offset, NaN without a score, and ``class_hits`` (B, r, rules) the numbers of arcs that the
+    nearest word of a class is right for; None for roles that are not compared with rules.
     """
 
     function: Callable[..., Array]
@@ -99,6 +101,7 @@ class SieveReadout:
     counts: IntArray
     among: str | None = None
     offset_shares: Float32Array | None = None
+    class_hits: NDArray[np.uint16] | None = None
     skipped: Counter[str] = field(default_factory=Counter)
     controls: Counter[str] = field(default_factory=Counter)
 

@@ -6,8 +6,15 @@ another column or feature. In a corpus without parts of speech the class of a wo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
+from headroles.arrays import IntArray
 from headroles.corpus import MISSING, Sentence
+from headroles.encoding import pad
 from headroles.errors import UsageError
+from headroles.roles.batch import PaddedBatch, placed_sentences
 
 UPOS = "upos"
 """The column of the classes of words, if a user names no other."""
@@ -49,3 +56,36 @@ def classes_in(sentence: Sentence, source: str = UPOS) -> list[str]:
         f"{MISSING} {word.casefold()}" if text == MISSING else text
         for text, word in zip(texts, sentence.words, strict=True)
     ]
+
+
+class Words(NamedTuple):
+    """The words of a batch (B, W): numbers of classes and sentences, first pieces, piece counts.
+
+    Beyond the end of an example, classes and sentences are -1 and pieces 0. ``numbers`` are those
+    of classes, by name.
+    """
+
+    numbers: dict[str, int]
+
+    classes: IntArray
+    sentences: IntArray
+    starts: IntArray
+    sizes: IntArray
+
+
+def find_words(batch: PaddedBatch, source: str) -> Words:
+    """Find the words of all examples, with their classes."""
+    numbers: dict[str, int] = {}
+    classes, sentences = [], []
+    for example in batch.examples:
+        texts = [text for part in example.sentences for text in classes_in(part, source)]
+        classes.append(np.array([numbers.setdefault(text, len(numbers)) for text in texts]))
+        lengths = [len(sentence.words) for _, sentence in placed_sentences(example)]
+        sentences.append(np.repeat(np.arange(len(lengths)), lengths))
+    return Words(
+        numbers,
+        pad(classes, -1),
+        pad(sentences, -1),
+        pad([example.starts for example in batch.examples], 0),
+        pad([example.sizes for example in batch.examples], 0),
+    )

@@ -32,6 +32,8 @@ from headroles.roles import (
     check_offsets,
     choose_relations,
     choose_roles,
+    classes_of_rules,
+    with_class_rules,
     with_other_trees,
 )
 from headroles.scoring.options import HALF, TREES, CorpusPart, ScoreOptions
@@ -211,6 +213,8 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     relations = choose_relations(options, corpus.record.scheme, corpus.relations, corpus)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
     options.check_roles(roles)
+    if SCORES[options.score].of_first_choice:
+        roles = with_class_rules(roles, corpus, options.classes)
     controls, alone = with_other_trees(roles if TREES in options.scored_controls else (), corpus)
     return relations, roles + controls, alone
 
@@ -288,6 +292,7 @@ class ScoringRun:
                 **describe_scores(self.roles, score),
                 "absent_relations": absent_defaults(options, corpus.record.scheme, self.relations),
                 "without_other_tree": alone,
+                **({"class_rules": rules} if (rules := classes_of_rules(self.roles)) else {}),
             },
         )
 

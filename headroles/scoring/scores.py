@@ -24,6 +24,8 @@ from headroles.results.stored import Stored
 from headroles.roles import (
     BIAS,
     SCORES,
+    UPOS,
+    ClassRules,
     Role,
     Score,
     contrast_of,
@@ -47,6 +49,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_OF_ROLES = ("offset_shares", "class_hits", "bounds")
+"""Arrays (examples, roles, ...) that some scores lack."""
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class HeadScores(Stored):
     """Scores of all examples, with the record of the run that computed them.
@@ -63,7 +69,9 @@ class HeadScores(Stored):
 
     ``offset_shares`` (examples, roles, offsets), only with scores of first choices, are the scores
     of always looking at each of `headroles.roles.OFFSETS`, in words from the query; NaN for roles
-    that are not about pairs of words. None with other scores.
+    that are not about pairs of words. ``class_hits`` (examples, roles, rules), uint16, are the
+    numbers of arcs, out of the counts, that the nearest word of a class is right for, in the order
+    of `class_rules`. Both are None with other scores, and hits in files that lack them.
 
     >>> values = np.array([[[[2.0], [0.5]]], [[[4.0], [np.nan]]]], dtype=np.float32)
     >>> counts = np.array([[3], [2]])
@@ -85,6 +93,7 @@ class HeadScores(Stored):
     record: Record = field(default_factory=Record)
     digests: tuple[str, ...] = ()
     offset_shares: Float32Array | None = None
+    class_hits: NDArray[np.uint16] | None = None
     bounds: Float32Array | None = None
     n_scores: InitVar[int | None] = None
     """Number of scores that are not missing, if it is known; they are counted otherwise."""
@@ -126,7 +135,7 @@ class HeadScores(Stored):
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of examples that are not None, by field."""
-        named = ("lengths", "values", "counts", "offset_shares", "bounds")
+        named = ("lengths", "values", "counts", *_OF_ROLES)
         return {name: array for name in named if (array := getattr(self, name)) is not None}
 
     @property
@@ -137,7 +146,7 @@ class HeadScores(Stored):
     @classmethod
     def joined(cls, parts: Sequence[HeadScores], record: Record) -> HeadScores:
         """Join scores of the same roles, without fields that a part lacks."""
-        joined: dict[str, Any] = dict.fromkeys(("offset_shares", "bounds"))
+        joined: dict[str, Any] = dict.fromkeys(_OF_ROLES)
         for name in parts[0].names:
             joined[name] = tuple(chain.from_iterable(part.names[name] for part in parts))
         if len(joined["digests"]) < len(joined["ids"]):
@@ -276,6 +285,11 @@ class HeadScores(Stored):
         place = self.role_ids.index(find_role(role, self.roles))
         return self.values[..., place].reshape(self.n_examples, -1)
 
+    def class_rules(self, role: str) -> ClassRules:
+        """Return the rules that the first choices of a role, by id, are compared with."""
+        classes = self.facts.class_rules.get(role, ()) if self.class_hits is not None else ()
+        return ClassRules(tuple(classes), self.record.options.get("classes") or UPOS)
+
     def select(
         self, rows: NDArray[np.integer] | None = None, roles: Sequence[str] | None = None
     ) -> HeadScores:
@@ -284,7 +298,7 @@ class HeadScores(Stored):
         columns = [self.role_ids.index(role) for role in roles or self.role_ids]
         arrays = {name: array[chosen] for name, array in self.arrays.items()}
         arrays["values"] = arrays["values"][..., columns]
-        for name in arrays.keys() & {"counts", "offset_shares", "bounds"}:
+        for name in arrays.keys() & {"counts", *_OF_ROLES}:
             arrays[name] = arrays[name][:, columns]
         fields_of_examples: dict[str, Any] = {
             **{name: tuple(ids[row] for row in chosen if ids) for name, ids in self.names.items()},

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from headroles import storage
 from headroles.arrays import Float32Array, IntArray, new_array
 from headroles.record import Record, ScoreFacts
-from headroles.roles import OFFSETS, SCORES, Role
+from headroles.roles import N_RULES, OFFSETS, SCORES, Role
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,9 +24,9 @@ Fields: TypeAlias = dict[str, Any]
 SCORES_FILE = "scores.parquet"
 EXAMPLES_FILE = "examples.parquet"
 FILES = (SCORES_FILE, EXAMPLES_FILE)
-_LISTS = ("low", "high", "offsets")
-"""Columns of the table of examples that hold lists, role by role: of bounds of scores, and of the
-scores of fixed offsets.
+_LISTS = ("low", "high", "offsets", "class_hits")
+"""Columns of the table of examples that hold lists, role by role: of bounds of scores, of the
+scores of fixed offsets, and of the hits of class rules.
 """
 
 
@@ -91,7 +91,8 @@ def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: 
     if n_rows != sum(int(np.count_nonzero(~np.isnan(of_example))) for of_example in values):
         raise ValueError("scores that occur twice")
     low, high = (_from_lists(of_examples, name, (len(roles),)) for name in _LISTS[:2])
-    width = len(roles), len(OFFSETS)
+    is_hit = score.of_first_choice
+    with_hits = is_hit and _LISTS[3] in lists  # files of earlier versions have none
     return {
         "ids": tuple(ids),
         "documents": tuple(examples["document"]),
@@ -101,8 +102,11 @@ def _to_fields(scores: Iterable[pa.RecordBatch], of_examples: pa.Table, record: 
         "values": values,
         "counts": counts,
         "digests": () if None in examples["digest"] else tuple(examples["digest"]),
-        "offset_shares": _from_lists(of_examples, _LISTS[2], width)
-        if score.of_first_choice
+        "offset_shares": _from_lists(of_examples, _LISTS[2], (len(roles), len(OFFSETS)))
+        if is_hit
+        else None,
+        "class_hits": _from_lists(of_examples, _LISTS[3], (len(roles), N_RULES), np.uint16)
+        if with_hits
         else None,
         "bounds": None if low is None or high is None else np.stack([low, high], axis=-1),
         "n_scores": n_rows,
@@ -117,6 +121,8 @@ def _examples_table(block: Fields) -> pa.Table:
     lists = {"low": low, "high": high}
     if "offset_shares" in block:
         lists["offsets"] = block["offset_shares"]
+    if "class_hits" in block:
+        lists["class_hits"] = block["class_hits"]
     return pa.table(
         {
             "example": ids,
@@ -128,22 +134,25 @@ def _examples_table(block: Fields) -> pa.Table:
     )
 
 
-def _lists(values: Float32Array | None, n: int, n_roles: int) -> pa.Array:
+def _lists(values: NDArray[Any] | None, n: int, n_roles: int) -> pa.Array:
     """Return ``values`` (n, roles, ...) as a list for each example, all of one length."""
     import pyarrow as pa
 
     if values is None:
         return pa.nulls(n, pa.list_(pa.float32(), n_roles))
-    flat = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
+    kind = np.float32 if values.dtype.kind == "f" else values.dtype
+    flat = np.ascontiguousarray(values, dtype=kind).reshape(-1)
     return pa.FixedSizeListArray.from_arrays(pa.array(flat), len(flat) // n if n else n_roles)
 
 
-def _from_lists(table: pa.Table, name: str, shape: tuple[int, ...]) -> Float32Array | None:
+def _from_lists(
+    table: pa.Table, name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float32
+) -> NDArray[Any] | None:
     """Return the lists of a column as (examples, *shape); None if some are missing."""
     column = table.column(name).combine_chunks()
     if column.null_count:
         return None
-    lists: Float32Array = column.flatten().to_numpy().reshape(-1, *shape).astype(np.float32)
+    lists: NDArray[Any] = column.flatten().to_numpy().reshape(-1, *shape).astype(dtype)
     return lists
 
 

@@ -28,6 +28,7 @@ from headroles.passes.loop import Budget, Passes, as_tensors, on_device, to_host
 from headroles.reach import Reach
 from headroles.record import Record, RecordedCorpus
 from headroles.roles import (
+    N_RULES,
     OFFSETS,
     PaddedBatch,
     Readout,
@@ -158,6 +159,7 @@ class WindowScorer:
         counts = np.empty((n, len(self.roles)), dtype=np.int64)
         bounds = np.empty((*counts.shape, 2), dtype=np.float32)
         shares = np.full((*counts.shape, len(OFFSETS)), np.nan, dtype=np.float32)
+        hits = np.zeros((*counts.shape, N_RULES), dtype=np.uint16)
         skipped, controls = Counter[str](), Counter[str]()
         launched: list[tuple[list[int], Callable[[], Float32Array]]] = []
         done = 0
@@ -171,6 +173,8 @@ class WindowScorer:
             bounds[rows] = bounds_of(readouts)
             if widest.offset_shares is not None:
                 shares[rows] = widest.offset_shares
+            if widest.class_hits is not None:
+                hits[rows] = widest.class_hits
             skipped.update(widest.skipped)
             controls.update(widest.controls)
             by_reach = {reach: readout.counts for reach, readout in batch.known.items()}
@@ -199,6 +203,7 @@ class WindowScorer:
                 ),
                 digests=tuple(example.digest for example in examples),
                 offset_shares=shares if self.score.of_first_choice else None,
+                class_hits=hits if self.score.of_first_choice else None,
                 bounds=bounds,
             )
 

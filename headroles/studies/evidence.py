@@ -8,6 +8,11 @@ as the arcs of a relation, evidence goes in steps, each a hypothesis of its own:
     class       more than nearer words of the same class get, and than such words give
     attractors  more than words of the same class in between get
 
+First choices (score hit) have rules in place of contrasts. At *distance* a head has to beat the
+best fixed offset, which is the threshold of its mean, and at *class* the best rule that looks for
+the nearest word of a class, on one side or on either; this is *attractors* too, since such a rule
+never goes past a word of the class.
+
 The answer is *yes* if mean and distance are shown: an intersection-union test, whose p-value is the
 largest of all and is corrected once. A mean above the threshold of a head that is shown not to
 exceed the margin at *distance* is *positional*. Further steps count only on top of *yes*.
@@ -16,7 +21,7 @@ exceed the margin at *distance* is *positional*. Further steps count only on top
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +31,12 @@ from headroles.inference.sample import Bounds, Sample
 from headroles.role_names import BETWEEN, BEYOND_OFFSET, NEAR, NEAR_BACK, OTHER_TREES
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
+    ClassBaseline,
     HeadColumns,
     OffsetBaseline,
     ThresholdOptions,
     baseline_of,
+    class_baseline_of,
     clusters_in,
 )
 from headroles.testing.evidence import (
@@ -59,6 +66,8 @@ CONTRASTS = {
     ATTRACTORS: (BETWEEN,),
 }
 """The contrasts that each step needs."""
+CLASS_RULE = "class_rule"
+"""First choices beside the best class rule, in the place of the contrasts of *class*."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +75,14 @@ class RoleHypotheses:
     """H0 of T roles of heads: the mean score is too small, or a contrast of the role is.
 
     ``legs`` are the hypotheses about contrasts, by the name of the contrast. ``rules`` are, by
-    role, those that means are compared with.
+    role, those that means are compared with, and ``class_rules`` those of the step *class*.
     """
 
     columns: HeadColumns
     means: Hypotheses
     legs: Mapping[str, Leg]
     rules: Mapping[str, OffsetBaseline]
+    class_rules: Mapping[str, ClassBaseline] = field(default_factory=dict)
 
     @classmethod
     def from_scores(
@@ -100,7 +110,11 @@ class RoleHypotheses:
         means = _tests_of_means(scores, columns, clusters, against, rules, 0 if published else 1)
         margin = against.margin_of(scores.score)
         legs = {} if published else _legs(scores, columns, clusters, margin)
-        return cls(columns, means, legs, rules)
+        of_class = {name: best for name in rules if (best := class_baseline_of(scores, name))}
+        if of_class:
+            margin = against.offset_margin
+            legs[CLASS_RULE] = _leg_of_rules(scores, columns, of_class, clusters, margin)
+        return cls(columns, means, legs, rules, of_class)
 
     @property
     def has_bounds(self) -> bool:
@@ -127,7 +141,20 @@ class RoleHypotheses:
 
     def _legs_of(self, step: str) -> list[Leg]:
         """Return the hypotheses of a step that these scores have."""
-        return [self.legs[name] for name in CONTRASTS[step] if name in self.legs]
+        return [self.legs[name] for name in self._needed(step) if name in self.legs]
+
+    def _needed(self, step: str) -> tuple[str, ...]:
+        """Return what a step needs: contrasts, or a rule in their place."""
+        return (CLASS_RULE,) if step == CLASS and self.class_rules else CONTRASTS[step]
+
+    @property
+    def has_steps(self) -> BoolArray:
+        """Whether each test (T,) is of a role whose evidence goes in steps."""
+        has = np.array([name in self.rules for name in self.columns.ids], dtype=bool)
+        of_tests: BoolArray = has[self.columns.indices[0]]
+        if BEYOND_OFFSET in self.legs:
+            of_tests[self.legs[BEYOND_OFFSET].subjects] = True
+        return of_tests
 
     def _lacks(self, leg: Leg) -> BoolArray:
         """Tell for which subjects (T,) the answer rests on other contrasts alone.
@@ -173,12 +200,12 @@ class RoleHypotheses:
     def steps(self, having: PValues, options: TestOptions) -> dict[str, Step]:
         """Test the steps beyond *distance*, on top of the evidence for *yes*.
 
-        A step is missing if no role of these scores has its contrasts.
+        A step is missing if no role of these scores has its contrasts or rules.
         """
         results, before = {}, having
         for name in (CLASS, ATTRACTORS):
             legs = self._legs_of(name)
-            if len(legs) < len(CONTRASTS[name]):
+            if len(legs) < len(self._needed(name)):
                 break
             results[name] = take_step(before, legs, options)
             before = results[name].together
@@ -220,13 +247,10 @@ class RoleHypotheses:
 
 
 def evidence_of(
-    answers: NDArray[np.str_],
-    steps: Mapping[str, Step],
-    has_contrast: BoolArray,
-    alpha: float,
+    answers: NDArray[np.str_], steps: Mapping[str, Step], has_steps: BoolArray, alpha: float
 ) -> NDArray[np.object_]:
-    """Return the farthest step (T,) that is shown, empty without *yes* or contrasts."""
-    evidence = np.where((answers == YES) & has_contrast, DISTANCE, "").astype(object)
+    """Return the farthest step (T,) that is shown, empty without *yes* or without steps."""
+    evidence = np.where((answers == YES) & has_steps, DISTANCE, "").astype(object)
     before = evidence != ""
     for name, step in steps.items():
         before = before & step.together.shows(alpha)
@@ -294,6 +318,24 @@ def _leg_of_trees(
     size, bounds = size_of(values, of_others), _bounds_of_difference(own, others, scores)
     tests = _tests(sample, margin, own, clusters, size, bounds)
     return Leg(tests, _subjects(columns, controls), len(columns.indices[0]))
+
+
+def _leg_of_rules(
+    scores: HeadScores,
+    columns: HeadColumns,
+    rules: Mapping[str, ClassBaseline],
+    clusters: IndexArray | None,
+    margin: float,
+) -> Leg:
+    """Return H0 about the hits of heads less those of class rules, example by example."""
+    own = replace(columns, roles=tuple(role for role in columns.roles if role.id in rules))
+    of_rules = np.stack([rules[name].hits for name in own.ids], axis=1)
+    hits = of_rules[:, own.indices[0]]
+    values = own.values(scores)
+    sample = Sample.from_values(values - hits, clusters)
+    bounds = own.bounds(scores, -np.repeat(np.nan_to_num(of_rules), own.n_layers, axis=1))
+    tests = _tests(sample, margin, own, clusters, size_of(values, hits), bounds)
+    return Leg(tests, _subjects(columns, rules), len(columns.indices[0]))
 
 
 def _subjects(columns: HeadColumns, contrasts: Mapping[str, object]) -> IndexArray:

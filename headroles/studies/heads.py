@@ -1,7 +1,7 @@
 """HeadScores -> the values to test, a column for every role, layer and head.
 
-First choices between words are compared with the best fixed offset, found on one half of the
-documents for the other half.
+First choices between words are compared with rules that know no tree: the best fixed offset, and
+the best "nearest word of a class", each found on one half of the documents for the other half.
 
 """
 
@@ -31,7 +31,7 @@ from headroles.inference.sample import Bounds
 from headroles.options import Options
 from headroles.record import Record
 from headroles.role_names import BEYOND_OFFSET, TOKENS
-from headroles.roles import OFFSETS, Role, Score, contrast_of, has_contrast
+from headroles.roles import OFFSETS, Nearest, Role, Score, contrast_of, has_contrast
 from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
 from headroles.testing.hypotheses import Hypotheses
@@ -55,7 +55,8 @@ class ThresholdOptions(Options):
     """Share of hits that a head needs beyond the best fixed offset.
 
     For first choices between words (score hit), unless a threshold is given; 0.1 is the published
-    one (Voita et al. 2019).
+    one (Voita et al. 2019). Evidence beyond *distance* needs as much beyond the best rule that
+    looks for the nearest word of a class.
     """
     distance_margin: Annotated[float | None, Meta(ge=0)] = None
     """What roles of pairs of words need beyond distance; left out: 0.5 (bias), 0.025 (excess).
@@ -149,13 +150,55 @@ def baseline_of(scores: HeadScores, role: str) -> OffsetBaseline | None:
     shares = scores.offset_shares[:, scores.role_ids.index(role)].astype(np.float64)
     if np.isnan(shares).all():
         return None
-    in_second, known = second_half(scores), ~np.isnan(shares[:, 0])
+    hits, (first, second) = _by_halves(scores, shares)
+    return OffsetBaseline(hits, (OFFSETS[first], OFFSETS[second]))
+
+
+@dataclass(frozen=True)
+class ClassBaseline:
+    """The best rule without distance: always look at the nearest word of one class, on one side.
+
+    ``hits`` (examples,) and the ``rules`` of both halves are as those of `OffsetBaseline`.
+    """
+
+    hits: FloatArray
+    rules: tuple[Nearest, Nearest]
+
+
+def class_baseline_of(scores: HeadScores, role: str) -> ClassBaseline | None:
+    """Return the class rule that a role has to beat; None without any, chosen as in `baseline_of`.
+
+    Of several rules with the same mean, the first in the order of `ClassRules.rules` is best.
+    """
+    shares, rules = class_shares(scores, role), scores.class_rules(role).rules
+    if shares is None or np.isnan(shares).all():
+        return None
+    hits, (first, second) = _by_halves(scores, shares)
+    return ClassBaseline(hits, (rules[first], rules[second]))
+
+
+def class_shares(scores: HeadScores, role: str) -> FloatArray | None:
+    """Return the shares (examples, rules) of arcs that class rules hit, NaN without an arc.
+
+    None if the role is compared with none: it is not of pairs of words in one sentence, or the
+    scores were saved by a version without such rules.
+    """
+    rules = scores.class_rules(role).rules
+    if scores.class_hits is None or not rules:
+        return None
+    place = scores.role_ids.index(role)
+    n = scores.counts[:, place].astype(np.float64)
+    return scores.class_hits[:, place, : len(rules)] / np.where(n > 0, n, np.nan)[:, None]
+
+
+def _by_halves(scores: HeadScores, shares: FloatArray) -> tuple[FloatArray, tuple[int, int]]:
+    """Return the hits (examples,) of the best rules, each of the other half, and their places."""
+    in_second, has_share = second_half(scores), ~np.isnan(shares[:, 0])
     best = []
     for half in (in_second, ~in_second):
-        chosen = known & half if (known & half).any() else known
+        chosen = has_share & half if (has_share & half).any() else has_share
         best.append(int(shares[chosen].mean(axis=0).argmax()))
-    hits = np.where(in_second, shares[:, best[1]], shares[:, best[0]])
-    return OffsetBaseline(hits, (OFFSETS[best[0]], OFFSETS[best[1]]))
+    return np.where(in_second, shares[:, best[1]], shares[:, best[0]]), (best[0], best[1])
 
 
 def second_half(scores: HeadScores) -> BoolArray:

@@ -344,11 +344,13 @@ def _of_roles(
     lacking = [role for role in (*roles, *contrasts) if role not in scores.roles]
     layers, heads = ((0, n) for n in np.subtract(shape, scores.values.shape[1:3]))
     of_roles = [(0, 0), (0, len(lacking))]
-    added = {name: [*of_roles, (0, 0)] for name in ("offset_shares", "bounds")}
+    added = {name: [*of_roles, (0, 0)] for name in ("offset_shares", "class_hits", "bounds")}
     added |= {"values": [(0, 0), layers, heads, of_roles[1]], "counts": of_roles}
     if lacking or shape != scores.values.shape[1:3]:
         widened: Any = {
-            name: np.pad(array, added[name], constant_values=0 if name == "counts" else np.nan)
+            name: np.pad(
+                array, added[name], constant_values=np.nan if array.dtype.kind == "f" else 0
+            )
             for name, array in scores.arrays.items()
             if name in added
         }

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from msgspec import structs
 
 from headroles import score_heads
 from headroles.corpus import read_conllu
@@ -333,3 +334,27 @@ def test_pairs_that_are_all_too_long(tmp_path: Path) -> None:
     scores = score_heads(*given, **asked, pairing="none", relations="none")
     assert scores.n_examples == 2
     assert not any(role.startswith("syntactic") for role in scores.role_ids)
+
+
+def test_first_choices_that_were_saved_without_class_rules_load(
+    bert_folder: Path, sample: Path, tmp_path: Path
+) -> None:
+    scores = score_heads(bert_folder, read_conllu(sample), score="hit", roles="syntactic")
+    assert scores.class_hits is not None
+    rules = scores.class_rules("syntactic:obj:to_governor").rules
+    assert str(rules[0]) == "nearest verb to the left"
+    loaded = HeadScores.load(scores.save(tmp_path / "new"))
+    assert loaded == scores
+    assert loaded.class_hits is not None
+    assert loaded.class_hits.dtype == np.uint16
+    some = loaded.select(np.array([3, 1]), ["syntactic:obj:to_governor"])
+    place = scores.role_ids.index("syntactic:obj:to_governor")
+    np.testing.assert_array_equal(some.class_hits, scores.class_hits[[3, 1]][:, [place]])
+    facts = {name: fact for name, fact in scores.record.facts.items() if name != "class_rules"}
+    record = structs.replace(scores.record, facts=facts)
+    old = replace(scores, class_hits=None, record=record).save(tmp_path / "old")
+    assert "class_hits" not in pq.read_schema(old / "examples.parquet").names
+    read = HeadScores.load(old)
+    assert read.class_hits is None
+    assert read.class_rules("syntactic:obj:to_governor").rules == []
+    np.testing.assert_array_equal(read.values, scores.values)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from headroles import HeadScores, classify_heads, read_conllu
-from headroles.roles import OFFSETS
+from headroles.roles import N_RULES, OFFSETS
 from headroles.tasks.options import TaskOptions
 from headroles.tasks.running import TaskRun, open_run
-from tests.conftest import make_scores
+from tests.conftest import changed, make_scores
 from tests.tasks.conftest import classifier as classifier
 from tests.tasks.conftest import labelled as labelled
 from tests.tasks.conftest import labelled_twice as labelled_twice
@@ -38,6 +38,16 @@ def hits_of(hits: np.ndarray, shares: dict[int, np.ndarray], documents: list[str
         table[:, 0, OFFSETS.index(offset)] = share
     scores = make_scores(hits[:, None, :, None], [role], documents, score="hit")
     return replace(scores, offset_shares=table)
+
+
+def with_class_hits(scores: HeadScores, hits: dict[int, np.ndarray], n_arcs: int) -> HeadScores:
+    """Add the hits (examples,) of class rules, by their place, for verbs and nouns."""
+    table = np.zeros((scores.n_examples, 1, N_RULES), dtype=np.uint16)
+    for rule, of_rule in hits.items():
+        table[:, 0, rule] = of_rule
+    counts = np.full(scores.counts.shape, n_arcs)
+    with_hits = replace(scores, class_hits=table, counts=counts)
+    return changed(with_hits, facts={"class_rules": {scores.role_ids[0]: ["VERB", "NOUN"]}})
 
 
 @pytest.fixture

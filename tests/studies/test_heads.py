@@ -19,13 +19,14 @@ from headroles.studies.heads import (
     HeadColumns,
     ThresholdOptions,
     baseline_of,
+    class_baseline_of,
     clusters_in,
     second_half,
 )
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
 from tests.conftest import changed, make_scores, role_ids
-from tests.studies.conftest import hits_of
+from tests.studies.conftest import hits_of, with_class_hits
 
 RNG = np.random.default_rng(0)
 
@@ -174,6 +175,62 @@ def test_the_offset_of_a_half_is_the_best_of_the_other() -> None:
     scores = hits_of(np.zeros((4, 1)), {-1: first, 2: second}, list("abcd"))
     rival: Any = baseline_of(scores, OBJECT)
     assert (rival.offsets, rival.hits.tolist()) == ((2, -1), [0, 0, 0, 0])
+
+
+def test_the_class_rule_of_a_half_is_the_best_of_the_other() -> None:
+    """Verbs to the left are right in documents a and c, nouns on either side in b and d."""
+    first, second = np.array([2, 0, 2, 0]), np.array([0, 2, 0, 2])
+    scores = hits_of(np.zeros((4, 1)), {-1: np.zeros(4)}, list("abcd"))
+    scores = with_class_hits(scores, {0: first, 5: second}, 2)
+    rival: Any = class_baseline_of(scores, OBJECT)
+    expected = ("nearest noun on either side", "nearest verb to the left")
+    assert (tuple(map(str, rival.rules)), rival.hits.tolist()) == (expected, [0, 0, 0, 0])
+    same = with_class_hits(scores, {1: np.array([2, 1, 0, 2])}, 2)
+    best: Any = class_baseline_of(same, OBJECT)
+    assert [str(rule) for rule in best.rules] == ["nearest verb to the right"] * 2
+    assert best.hits.tolist() == [1, 0.5, 0, 1]
+
+
+def test_first_choices_are_tested_beside_the_class_rule() -> None:
+    """By paired tests; the first head beats both rules, the second the offset alone."""
+    rng = np.random.default_rng(0)
+    rule, offset = rng.integers(2, 6, 40), (rng.random(40) * 0.2).astype(np.float32)
+    noise = rng.normal(0, 0.02, (40, 3))
+    hits = np.stack([rule / 10 + 0.4, rule / 10 + 0.05, 0 * rule], axis=1) + noise
+    scores = hits_of(hits, {-1: offset}, [f"d{k}" for k in range(40)])
+    scores = with_class_hits(scores, {2: rule}, 10)
+    table = assign_roles(scores)
+    frame = table.frame
+    assert frame["evidence"].tolist() == ["class", "distance", ""]
+    assert frame["class_answer"].tolist() == ["yes", "no", "no"]
+    assert frame["attractors_answer"].tolist() == [""] * 3
+    assert frame["past_attractors"].isna().all()
+    for row in frame.itertuples():
+        own = scores.values[:, 0, row.head, 0].astype(float)
+        test = ttest_rel(own, rule / 10 + 0.1, alternative="greater")
+        low, high = ttest_rel(own, rule / 10).confidence_interval()
+        found = (row.p_class, row.beyond_class, row.class_low, row.class_high, row.n_class)
+        expected = (test.pvalue, (own - rule / 10).mean(), low, high, 40)
+        assert found == pytest.approx(expected)
+    assert table.facts["class_rules"] == {OBJECT: ("nearest verb on either side",) * 2}
+    assert table.heads_with(OBJECT, beyond="class") == [(0, 0)]
+    assert "beyond the nearest word of a class" in table.in_full()
+    wider = assign_roles(scores, offset_margin=0.45).frame
+    assert wider["class_answer"].tolist() == ["no"] * 3
+    without = assign_roles(scores, threshold=0.5).frame
+    assert set(without["class_answer"]) | set(without["evidence"]) == {""}
+
+
+def test_scores_that_lack_class_rules_are_untestable_beyond_distance() -> None:
+    rng = np.random.default_rng(0)
+    scores = hits_of(
+        0.5 + rng.random((40, 2)) / 3, {-1: rng.random(40) / 5}, [*map(str, range(40))]
+    )
+    table = assign_roles(scores)
+    assert table.frame["class_answer"].tolist() == ["untestable"] * 2
+    assert table.frame["evidence"].tolist() == ["distance"] * 2
+    (said,) = [text for text in table.record.warnings if "nearest word of a class" in text]
+    assert said.endswith("so evidence beyond such a rule is untestable. Score again")
 
 
 def test_is_the_paired_test_of_both_rules() -> None:

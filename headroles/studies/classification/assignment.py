@@ -59,7 +59,7 @@ from headroles.studies.heads import (
     scores_of,
     warn_of_doubled,
 )
-from headroles.testing.evidence import NO, YES, find_p_values
+from headroles.testing.evidence import NO, UNTESTABLE, YES, find_p_values
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.steps import Leg
 
@@ -263,6 +263,10 @@ def assign(
         **options.facts_about(scores.score),
         "distance_margin": options.margin_of(scores.score) * bool(tested.legs),
         "offsets": {role: rule.offsets for role, rule in tested.rules.items()},
+        "class_rules": {
+            role: (str(rule.rules[0]), str(rule.rules[1]))
+            for role, rule in tested.class_rules.items()
+        },
         "controls": controls,
         **describe_clusters(tested.means, scores.clusters),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
@@ -276,6 +280,7 @@ def assign(
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
         *find_warnings(tested.means, options.tests),
         *_warn_of_controls(table.controls.iloc[0]),
+        *_warn_of_old_scores(tested),
         *_warn_of_lengths(scores.record, bool(tested.legs)),
     ]
     if preset != options.preset:
@@ -415,12 +420,13 @@ def _further_steps(
             if step is None
             else step.answers.astype(object),
         }
-    has_contrast = np.zeros(n, dtype=bool)
-    if BEYOND_OFFSET in tested.legs:
-        has_contrast[tested.legs[BEYOND_OFFSET].subjects] = True
+    has_steps = tested.has_steps
+    if tested.rules and CLASS not in steps:
+        columns["class_answer"][:] = UNTESTABLE
+    if has_steps.any():
         for name in (CLASS, ATTRACTORS):
-            columns[f"{name}_answer"][~has_contrast] = ""
-    evidence = evidence_of(answered.answers, steps, has_contrast, options.alpha)
+            columns[f"{name}_answer"][~has_steps] = ""
+    evidence = evidence_of(answered.answers, steps, has_steps, options.alpha)
     return {"evidence": evidence, **columns}
 
 
@@ -472,6 +478,16 @@ def _warn_of_lengths(record: Record, has_contrasts: bool) -> Iterator[str]:
             f"{record.model.sight}, so that attention without grammar may differ from that to "
             "other words at the same distance. Read answers about pairs of words beside the "
             "control with the trees of other sentences"
+        )
+
+
+def _warn_of_old_scores(tested: RoleHypotheses) -> Iterator[str]:
+    """Warn of first choices that were saved without the hits of class rules."""
+    lacking = len(tested.rules.keys() - tested.class_rules.keys())
+    if lacking and not tested.class_rules:
+        yield (
+            "These scores were saved by a version that did not count the hits of the nearest word "
+            "of a class, so evidence beyond such a rule is untestable. Score again"
         )
 
 

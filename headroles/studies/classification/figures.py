@@ -30,7 +30,7 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.results.result import AnyResult
 from headroles.roles import SCORES
-from headroles.studies.classification.ladder import BEYOND, heads_in
+from headroles.studies.classification.ladder import heads_in
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleTable,
@@ -304,7 +304,7 @@ def _about_partners(table: RoleTable) -> Iterator[str]:
     )
     for rung in further:
         open_heads = f"({len(rung.undecided)} undecided)"
-        yield f"{len(rung.heads)} of them do so {BEYOND[rung.step]} {open_heads}."
+        yield f"{len(rung.heads)} of them do so {table.beyond[rung.step]} {open_heads}."
     for best in arcs.reset_index()[:1].to_dict("records"):
         text = (
             f"The clearest is {head_name((best['layer'], best['head']))}, "

@@ -20,6 +20,8 @@ BEYOND = {
     ATTRACTORS: "past such a word in between",
 }
 """The steps beyond distance, on screens."""
+BEYOND_RULES = BEYOND | {CLASS: "beyond the nearest word of a class"}
+"""The same of first choices."""
 
 
 @dataclass(frozen=True)

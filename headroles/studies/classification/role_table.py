@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NotRequired
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,7 @@ from headroles.scoring.options import PERMUTED_WEIGHTS, PERMUTED_WORDS, TREES
 from headroles.scoring.run_notes import about_fit, describe_run
 from headroles.studies.classification.ladder import (
     BEYOND,
+    BEYOND_RULES,
     Rung,
     heads_in,
     ladder,
@@ -146,13 +147,15 @@ class RoleFacts(ScoreLevel, UnitFacts):
     ``threshold`` and ``distance_margin`` are those that the tests used. ``controls`` are the heads
     that would have each role in each control. ``offsets`` are, of first choices, the fixed offsets
     in words that each role of arcs was compared with: the best one of the second half of the
-    documents, for the first half, and the reverse. ``doubled_examples`` stand in several of the
+    documents, for the first half, and the reverse. ``class_rules`` are the rules of the step
+    *class*, found in the same way. ``doubled_examples`` stand in several of the
     ``joined_documents``, which share most of their text with others. ``left_out`` are the reasons
     why no example has a role.
     """
 
     distance_margin: float
     offsets: dict[str, tuple[int, int]]
+    class_rules: NotRequired[dict[str, tuple[str, str]]]
     controls: dict[str, dict[str, list[Head]]]
     left_out: dict[str, str]
 
@@ -491,13 +494,18 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         if self.groups.pairs:
             partners = "grammatical partners" if self.groups.are_arcs else "words of pairs"
             for rung in self.ladder:
-                words = f"  {BEYOND[rung.step]}" if rung.step in BEYOND else partners
+                words = f"  {self.beyond[rung.step]}" if rung.step in BEYOND else partners
                 strongest = pairs if rung.step not in BEYOND else pairs[:0]
                 yield words, rung.heads, rung.undecided, strongest
         for role in self.groups.others:
             rows = self.frame[self.frame["role"] == role]
             best = others[others.index == role]
             yield self.in_words(role), heads_in(rows[rows["assigned"]]), undecided_in(rows), best
+
+    @property
+    def beyond(self) -> Mapping[str, str]:
+        """The steps beyond distance in words."""
+        return BEYOND_RULES if self.facts["offsets"] else BEYOND
 
     @property
     def ladder(self) -> list[Rung]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
+from headroles.corpus import Example
 from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.inference.intervals import difference_interval, wilson_interval
@@ -22,11 +23,24 @@ from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.consistency import Rule, equal_to, inside
 from headroles.results.result import NoFacts, Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
-from headroles.roles import HIT, OFFSETS, PaddedBatch, Role, contrast_of
+from headroles.roles import (
+    HIT,
+    OFFSETS,
+    UPOS,
+    ClassRules,
+    Nearest,
+    PaddedBatch,
+    Role,
+    classes_of_rules,
+    contrast_of,
+    nearest_words,
+    with_class_rules,
+)
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import (
     HeadColumns,
     baseline_of,
+    class_shares,
     clusters_in,
     second_half,
     warn_of_doubled,
@@ -37,8 +51,10 @@ from headroles.testing.hypotheses import Hypotheses, size_of_scores
 from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
 
+T = TypeVar("T", int, str)
 Estimate = Callable[..., dict[str, float]]
 _SHOWN = 8
+_RULES_SHOWN = 3
 _BY_COLUMNS = ":from_governor"
 """End of roles whose first choices are those of columns: the words that attend most to a word."""
 
@@ -63,19 +79,23 @@ class BestOptions(UnitOptions, OriginOptions):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class BestHeads(Result[BestOptions, NoFacts]):
-    """The best head and the best fixed offset of every role between words, on unseen documents.
+    """The best head and the best rules of every role between words, on unseen documents.
+
+    Rules know no tree: the word at a fixed offset, and the nearest word of a class.
 
     Heads are chosen on one half of the documents, by their mean over examples of what is beyond
     distance (the contrast, or hits beyond the best fixed offset), and reported on the other
     ``half``, 1 or 2; each role has a row for each. ``mean`` is the mean score of the head over
     ``n`` examples, and ``gain`` the mean of what is beyond distance. Of first choices,
-    ``offset_mean`` are the hits of the rule, and ``share_of_arcs`` counts every arc once, as
-    published accuracies do.
+    ``offset_mean`` are the hits of the best fixed ``offset``, and ``share_of_arcs`` counts every
+    arc once, as published accuracies do. ``class_mean`` are the hits of the ``class_rule`` that
+    looks for the nearest word of a class, and ``class_gain`` those of the head beyond them; they
+    are missing for scores that were saved without.
 
     With ``top`` heads, ``precision`` is the share of words with such arcs whose strongest other
     word, by the average of these heads, is at the end of such an arc: a mean over examples, beside
-    ``share_of_words``, which counts every word once. ``head_precision`` and ``offset_precision``
-    are those of the single head and of the best fixed offset, and ``top_gain`` is the mean
+    ``share_of_words``, which counts every word once. ``head_precision``, ``offset_precision`` and
+    ``class_precision`` are those of the single head and of both rules, and ``top_gain`` is the mean
     difference from the single head.
 
     Intervals are of means, robust to clusters, and NaN where there are fewer than two: Wilson's for
@@ -93,59 +113,135 @@ class BestHeads(Result[BestOptions, NoFacts]):
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role half layer head n n_clusters mean ci_low ci_high arcs share_of_arcs offset "
-            "offset_mean offset_share_of_arcs gain gain_ci_low gain_ci_high top words_read "
+            "offset_mean offset_share_of_arcs gain gain_ci_low gain_ci_high class_rule class_mean "
+            "class_share_of_arcs class_gain class_gain_ci_low class_gain_ci_high top words_read "
             "precision precision_low precision_high share_of_words head_precision "
-            "offset_precision top_gain top_gain_low top_gain_high"
+            "offset_precision class_precision top_gain top_gain_low top_gain_high"
         ).split()
     )
     schema: ClassVar[Mapping[str, Column]] = {
         "offset": Column(NUMBER, gaps=True),
-        "top": Column(TEXT),
-        **dict.fromkeys(columns[18:], Column(NUMBER, -1, gaps=True)),
+        **dict.fromkeys(("class_rule", "top"), Column(TEXT)),
+        **dict.fromkeys((*columns[18:23], *columns[24:]), Column(NUMBER, -1, gaps=True)),
         "words_read": Column(NUMBER, 0, gaps=True),
     }
     rules: ClassVar[tuple[Rule, ...]] = (
         inside("ci_low", "mean", "ci_high"),
         inside("gain_ci_low", "gain", "gain_ci_high"),
+        inside("class_gain_ci_low", "class_gain", "class_gain_ci_high"),
         inside("precision_low", "precision", "precision_high"),
         inside("top_gain_low", "top_gain", "top_gain_high"),
         equal_to("gain", ("mean", "offset_mean"), np.subtract),
+        equal_to("class_gain", ("mean", "class_mean"), np.subtract),
         equal_to("top_gain", ("precision", "head_precision"), np.subtract),
     )
 
     def summarize(self) -> Iterator[Shown]:
         """Tabulate the best heads of each role, on the half that did not choose them."""
-        frame, source, top = self.frame, self.record.sources["scores"], self.options.top
-        is_hit, digits = source.facts["score"] == HIT.name, ".0%"
-        documents = "examples" if source.corpus.documents == 1 else "documents"
-        head, text, least, compared = "head", "its share of first choices", "gain_ci_low", "offset"
-        columns, beside = {"hits": "mean", "best offset": "offset_mean"}, "the best fixed offset"
-        if top is not None:
-            head, text = f"{top} heads", "how often the word that they attend to most is right"
-            columns = {f"{top} heads": "precision", "one head": "head_precision"}
-            columns["best offset"] = "offset_precision"
-            least, compared, beside = "top_gain_low", "one", f"the best head and {beside}"
-        elif not is_hit:
-            text, beside, compared = "its mean score", "what of it is beyond distance", "distance"
-            columns = {f"{source.facts['score']} score": "mean", "beyond distance": "gain"}
-            digits = ".2f"
+        frame, corpus = self.frame, self.record.sources["scores"].corpus
+        documents = "examples" if corpus.documents == 1 else "documents"
+        about = self._about
         yield (
-            f"The best {head} of each role, chosen on one half of the {documents}: {text} "
-            f"on the other half, beside {beside} (means of both halves)."
+            f"The best {about.head} of each role, chosen on one half of the {documents}: "
+            f"{about.text} on the other half, beside {about.beside} (means of both halves)."
         )
-        compared = f"more than {compared}"
         order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
-        rows = []
+        rows, left = [], frozenset(["head", about.compared])
         for role in order.index[:_SHOWN]:
             halves = frame[frame["role"] == role]
             heads = (halves["layer"].astype(str) + "-" + halves["head"].astype(str)).unique()
-            means = (f"{halves[name].mean():{digits}}" for name in columns.values())
-            is_more = "yes" if (halves[least] > 0).all() else "not shown"
-            rows.append((self.in_words(role), " or ".join(heads), *means, is_more))
-        left = frozenset(["head", compared])
-        yield Grid(("Role", "head", *columns, compared), tuple(rows), left=left)
+            means = [halves[name].mean() for name in about.columns.values()]
+            cells = ("-" if np.isnan(mean) else f"{mean:{about.digits}}" for mean in means)
+            # a rule that scores lack cannot be compared
+            least = halves[list(about.least)].dropna(axis=1)
+            is_more = "yes" if (least > 0).all(axis=None) else "not shown"
+            rows.append((self.in_words(role), " or ".join(heads), *cells, is_more))
+        yield Grid(("Role", "head", *about.columns, about.compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
             yield Pointer(f"{len(order) - _SHOWN} more roles: {SEE_FULL}")
+        yield from self._about_rules(order.index)
+
+    @property
+    def _score(self) -> str:
+        """The kind of score."""
+        return str(self.record.sources["scores"].facts["score"])
+
+    @property
+    def _about(self) -> _Compared:
+        """What is shown of each role."""
+        if (top := self.options.top) is not None:
+            return _Compared(
+                head=f"{top} heads",
+                text="how often the word that they attend to most is right",
+                beside="the best head, the best fixed offset and the best class rule",
+                columns={f"{top} heads": "precision", "one head": "head_precision"}
+                | {"best offset": "offset_precision", "class rule": "class_precision"},
+                compared="more than one",
+                least=("top_gain_low",),
+            )
+        score = self._score
+        if score == HIT.name and self.frame["class_mean"].isna().all():
+            return _Compared(
+                head="head",
+                text="its share of first choices",
+                beside="the best fixed offset",
+                columns={"hits": "mean", "best offset": "offset_mean"},
+                compared="more than offset",
+                least=("gain_ci_low",),
+            )
+        if score == HIT.name:
+            return _Compared(
+                head="head",
+                text="its share of first choices",
+                beside="the best fixed offset and the best class rule",
+                columns={"hits": "mean", "best offset": "offset_mean", "class rule": "class_mean"},
+                compared="more than both",
+                least=("gain_ci_low", "class_gain_ci_low"),
+            )
+        return _Compared(
+            head="head",
+            text="its mean score",
+            beside="what of it is beyond distance",
+            columns={f"{score} score": "mean", "beyond distance": "gain"},
+            compared="more than distance",
+            least=("gain_ci_low",),
+            digits=".2f",
+        )
+
+    def _about_rules(self, roles: Iterable[str]) -> Iterator[str]:
+        """Name class rules that find more than the heads do, those that find most first."""
+        columns, score = [*self._about.columns.values()], self._score
+        if "class rule" not in self._about.columns:
+            if score == HIT.name:
+                yield (
+                    "These scores were saved by a version that did not count the hits of the "
+                    "nearest word of a class; score again for the best class rule."
+                )
+            return
+        means = self.frame.groupby("role", sort=False)[columns].mean().loc[list(roles)]
+        by_rule, by_heads = means[columns[-1]], means[columns[0]]
+        winners = by_rule[by_rule > by_heads].sort_values(ascending=False, kind="stable")
+        for role, share in winners[:_RULES_SHOWN].items():
+            chosen = self.frame.loc[self.frame["role"] == role, "class_rule"].unique()
+            yield (
+                f"{self.in_words(str(role))}: the rule *{' or '.join(chosen)}* finds {share:.0%}, "
+                f"the best {self._about.head} {by_heads[str(role)]:.0%}."
+            )
+        if (more := len(winners) - _RULES_SHOWN) > 0:
+            yield f"Class rules find more than the best {self._about.head} for {more} other roles."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Compared:
+    """What a summary shows: titles, columns of means, and the limits that are above 0 if more."""
+
+    head: str
+    text: str
+    beside: str
+    columns: Mapping[str, str]
+    compared: str
+    least: tuple[str, ...]
+    digits: str = ".0%"
 
 
 @takes(BestOptions)
@@ -250,19 +346,29 @@ def _row(
     means = pd.DataFrame(beyond[chosen]).mean().to_numpy()
     ranking = [k for k in np.argsort(-means, kind="stable").tolist() if not np.isnan(means[k])]
     of_head, gains = (values[:, ranking[0]] for values in (scores.column(role), beyond))
-    arcs, of_offset = scores.counts[:, place], {}
+    arcs = scores.counts[:, place]
+    of_rules: dict[str, Any] = {"class_rule": ""}
+    of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else (None, None)
     if scores.offset_shares is not None:
-        shares = scores.offset_shares[:, place]
-        best = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
-        hits = shares[:, best]
+        best, hits = _best_rule(scores.offset_shares[:, place], chosen)
         gains = of_head - hits
-        of_offset = {
+        of_rules |= {
             "share_of_arcs": np.average(of_head[reported], weights=arcs[reported]),
             "offset": OFFSETS[best],
             "offset_mean": hits[reported].mean(dtype=np.float64),
             "offset_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
         }
-    of_scores, of_gains = (wilson_interval, difference_interval) if is_hit else (None, None)
+    if (shares := class_shares(scores, role)) is not None:
+        best, hits = _best_rule(shares, chosen)
+        beyond_rule = estimate(of_head - hits, reported, of_gains)
+        of_rules |= {
+            "class_rule": str(scores.class_rules(role).rules[best]),
+            "class_mean": hits[reported].mean(),
+            "class_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
+            "class_gain": beyond_rule["mean"],
+            "class_gain_ci_low": beyond_rule["ci_low"],
+            "class_gain_ci_high": beyond_rule["ci_high"],
+        }
     gain = estimate(gains, reported, of_gains)
     heads = [divmod(k, scores.n_heads) for k in ranking]
     return {
@@ -272,7 +378,7 @@ def _row(
         "head": heads[0][1],
         **estimate(of_head, reported, of_scores),
         "arcs": int(arcs[reported].sum()),
-        **of_offset,
+        **of_rules,
         "gain": gain["mean"],
         "gain_ci_low": gain["ci_low"],
         "gain_ci_high": gain["ci_high"],
@@ -281,19 +387,29 @@ def _row(
     }
 
 
+def _best_rule(shares: NDArray[np.floating], chosen: BoolArray) -> tuple[int, NDArray[np.floating]]:
+    """Return the rule with most hits in the ``chosen`` examples, and its hits (examples,)."""
+    best = int(shares[chosen].mean(axis=0, dtype=np.float64).argmax())
+    return best, shares[:, best]
+
+
 def _precisions(
-    row: dict[str, Any], counts: FloatArray, in_second: BoolArray, estimate: Estimate
+    row: dict[str, Any], counted: _Counted, in_second: BoolArray, estimate: Estimate
 ) -> dict[str, Any]:
-    """Return how often the strongest pairs of the best heads of a row are right."""
-    words, right = counts[:, 0], counts[:, 1:]
+    """Return how often the strongest pairs of the best heads of a row, and rules, are right."""
+    words, right = counted.words, counted.by_heads
     reported, other = ((words > 0) & (in_second == (row["half"] == k)) for k in (2, 1))
     if not reported.any() or not other.any():
         return {}
-    shares = right / np.maximum(words, 1)[:, None]
-    single, together, *of_offsets = shares.T
-    best = OFFSETS[int(shares[other, 2:].mean(axis=0).argmax())]
-    offset = row.get("offset", best)
-    of_offset = of_offsets[OFFSETS.index(offset)]
+    n_words = np.maximum(words, 1)
+    single, together = right.T / n_words
+    offset, of_offset = _rule_of(row.get("offset"), OFFSETS, counted.by_offsets, n_words, other)
+    of_class: dict[str, Any] = {}
+    if counted.rules:
+        names = [*map(str, counted.rules)]
+        named = row["class_rule"] or None
+        rule, hits = _rule_of(named, names, counted.by_rules, n_words, other)
+        of_class = {"class_rule": rule, "class_precision": hits[reported].mean()}
     precision = estimate(together, reported, wilson_interval)
     top_gain = estimate(together - single, reported, difference_interval)
     return {
@@ -306,10 +422,43 @@ def _precisions(
         "share_of_words": right[reported, 1].sum() / words[reported].sum(),
         "head_precision": single[reported].mean(),
         "offset_precision": of_offset[reported].mean(),
+        **of_class,
         "top_gain": top_gain["mean"],
         "top_gain_low": top_gain["ci_low"],
         "top_gain_high": top_gain["ci_high"],
     }
+
+
+def _rule_of(
+    named: T | None, names: Sequence[T], right: FloatArray, n_words: FloatArray, other: BoolArray
+) -> tuple[T, FloatArray]:
+    """Return the rule that is ``named``, else the best one in ``other`` examples, and its shares.
+
+    ``right`` (examples, rules) count the words that each of the rules gets right.
+    """
+    shares = right / n_words[:, None]
+    best = int(shares[other].mean(axis=0).argmax()) if named is None else names.index(named)
+    return names[best], shares[:, best]
+
+
+class _Counted(NamedTuple):
+    """Words that look for others in a role (examples,), and those for which the right one is found.
+
+    It is found by the first head of the role and the half, and by the average of all (examples, 2);
+    by each of `OFFSETS`, and by each of the ``rules``.
+    """
+
+    rules: list[Nearest]
+    words: FloatArray
+    by_heads: FloatArray
+    by_offsets: FloatArray
+    by_rules: FloatArray
+
+    @classmethod
+    def empty(cls, n_examples: int, rules: list[Nearest]) -> _Counted:
+        """Return counts of 0."""
+        sizes = 2, len(OFFSETS), len(rules)
+        return cls(rules, np.zeros(n_examples), *(np.zeros((n_examples, n)) for n in sizes))
 
 
 def _count_right(
@@ -317,12 +466,10 @@ def _count_right(
     rows: Sequence[dict[str, Any]],
     in_second: BoolArray,
     options: BestOptions,
-) -> dict[str, FloatArray]:
-    """Count words with such pairs in each example, and those whose strongest pair is right.
+) -> dict[str, _Counted]:
+    """Count for each role the words with such pairs, and those whose strongest pair is right.
 
-    Returns for each role an array (examples, 3 + offsets): the words; those that the first of the
-    ``heads`` of the role and the half gets right, and their average; those that each of
-    `OFFSETS` does. Words that have no pieces are neither queries nor keys.
+    Words that have no pieces are neither queries nor keys.
     """
     heads = {(row["role"], row["half"] == 2): row["heads"] for row in rows}
     roles = dict.fromkeys(role for role, _ in heads)
@@ -330,7 +477,8 @@ def _count_right(
     wanted = np.flatnonzero(scored.any(axis=1)).tolist()
     origin = Origin(scores, options)
     made, examples = origin.read(roles, wanted)
-    counts = {role: np.zeros((scores.n_examples, 3 + len(OFFSETS))) for role in roles}
+    rules = _rules_of(scores, [made[role] for role in roles], examples.values())
+    counts = {role: _Counted.empty(scores.n_examples, rules[role].rules) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
     cuts = read_heads(origin.encoder, examples, every, origin.measure, scores.digests)
     for row, (example, read) in cuts:
@@ -338,17 +486,38 @@ def _count_right(
             by_columns = role.endswith(_BY_COLUMNS)
             if not (keys := _keys_of(example, made[role], by_columns)):
                 continue
-            chosen, strongest = heads[role, bool(in_second[row])], []
-            for some in (chosen[:1], chosen):
+            chosen, of_role = heads[role, bool(in_second[row])], counts[role]
+
+            def right(found: NDArray[np.integer], keys: Mapping[int, set[int]] = keys) -> int:
+                return sum(int(found[word]) in others for word, others in keys.items())
+
+            of_role.words[row] = len(keys)
+            for k, some in enumerate((chosen[:1], chosen)):
                 between = average_between_words(example, [read[head] for head in some])
                 between = between.T if by_columns else between
                 np.fill_diagonal(between, -1)
                 between[:, example.sizes == 0] = -1
-                strongest.append(between.argmax(axis=1))
-            strongest += [np.arange(len(example.sizes)) + offset for offset in OFFSETS]
-            right = [sum(best[k] in words for k, words in keys.items()) for best in strongest]
-            counts[role][row] = [len(keys), *right]
+                of_role.by_heads[row, k] = right(between.argmax(axis=1))
+            places = np.arange(len(example.sizes))
+            of_role.by_offsets[row] = [right(places + offset) for offset in OFFSETS]
+            nearest = nearest_words(PaddedBatch([example]), rules[role])
+            of_role.by_rules[row] = [right(found) for found in nearest]
     return counts
+
+
+def _rules_of(
+    scores: HeadScores, roles: Sequence[Role], examples: Iterable[Example]
+) -> dict[str, ClassRules]:
+    """Return the class rules of roles: those of the scores, else those of these examples."""
+    source = scores.record.options.get("classes") or UPOS
+    sentences = [sentence for example in examples for sentence in example.sentences]
+    of_examples = classes_of_rules(with_class_rules(roles, sentences, source))
+    found = {}
+    for role in roles:
+        of_scores = scores.class_rules(role.id)
+        classes = of_scores.classes or of_examples.get(role.id, ())
+        found[role.id] = ClassRules(tuple(classes), source)
+    return found
 
 
 def _keys_of(example: EncodedExample, role: Role, by_columns: bool) -> dict[int, set[int]]:

@@ -21,7 +21,7 @@ from headroles.roles import OFFSETS, contrast_of
 from tests.conftest import make_scores
 from tests.reference import cut, first_choices
 from tests.rounding import tolerance
-from tests.studies.conftest import hits_of
+from tests.studies.conftest import hits_of, with_class_hits
 
 ROLE = "syntactic:obj:to_governor"
 
@@ -43,6 +43,33 @@ def test_the_head_of_one_half_is_reported_on_the_other() -> None:
     expected |= {"ci_low": hit.ci_low[0], "ci_high": hit.ci_high[0]}
     expected |= {"gain_ci_low": gain.ci_low[0], "gain_ci_high": gain.ci_high[0]}
     assert {name: second[name] for name in expected} == pytest.approx(expected)
+
+
+def test_both_rules_stand_beside_the_head() -> None:
+    """Class rules are chosen on one half, and reported on the other."""
+    hits = np.array([[0.9, 0.1], [0.2, 0.8], [0.7, 0.1], [0.4, 0.8], [0.8, 0.1], [0.3, 0.8]])
+    scores = hits_of(hits, {-2: np.full(6, 0.25)}, [f"d{k}" for k in range(6)])
+    verbs, nouns = np.array([4, 3, 4, 3, 4, 4]), np.array([2, 4, 2, 4, 2, 4])
+    scores = with_class_hits(scores, {0: verbs, 3: nouns}, 4)
+    best = find_best_heads(scores)
+    first, second = best.frame.to_dict("records")
+    assert [first["class_rule"], second["class_rule"]] == [
+        "nearest noun to the left",
+        "nearest verb to the left",
+    ]
+    own = hits[1::2, :1] - verbs[1::2, None] / 4
+    gain = difference_interval(Sample.from_values(own))
+    expected = {"class_mean": 10 / 12, "class_share_of_arcs": 10 / 12, "class_gain": own.mean()}
+    expected |= {"class_gain_ci_low": gain.ci_low[0], "class_gain_ci_high": gain.ci_high[0]}
+    assert {name: second[name] for name in expected} == pytest.approx(expected)
+    said = str(best)
+    assert "more than both" in said
+    assert "the rule *nearest noun to the left or nearest verb to the left* finds 67%, the" in said
+    above = find_best_heads(with_class_hits(scores, {0: np.zeros(6)}, 4))
+    assert "the rule" not in str(above)
+    lacking = find_best_heads(replace(scores, class_hits=None))
+    assert "score again for the best class rule" in " ".join(str(lacking).split())
+    assert lacking.frame["class_mean"].isna().all()
 
 
 def test_other_scores_choose_by_what_is_beyond_distance() -> None:
@@ -81,7 +108,7 @@ def test_strongest_pairs_of_several_heads_by_a_loop(
         heads = [divmod(int(k), 4) for k in np.argsort(-means, kind="stable")[:3]]
         row = found.loc[role, half + 1]
         assert row["top"] == " ".join(f"{layer}-{head}" for layer, head in heads)
-        shares, words = [], []
+        shares, words, by_rule = [], [], []
         for sentence, own in zip(corpus, halves, strict=True):
             tokens, ids = cut(Example((sentence,)), tokenizer)
             keys: dict[int, set[int]] = {}
@@ -100,6 +127,16 @@ def test_strongest_pairs_of_several_heads_by_a_loop(
             ]
             shares.append(np.mean(right, axis=1))
             words.append(len(keys))
+            names = {"pronoun": ["PRON"], "noun": ["NOUN", "PROPN"]}
+            of_class = names[row["class_rule"].split()[1]]
+            n_found = 0
+            for query, key in keys.items():
+                others = [k for k, upos in enumerate(sentence.upos) if upos in of_class]
+                others = [k for k in others if k < query]
+                n_found += max(others, default=-1) in key
+            by_rule.append(n_found / len(keys))
+        assert row["class_rule"].endswith("to the left")
+        assert row["class_precision"] == pytest.approx(np.mean(by_rule))
         of_several, of_one = np.mean(shares, axis=0)
         share_of_words = np.average(np.array(shares)[:, 0], weights=words)
         expected = [sum(words), of_several, of_one, share_of_words, of_several - of_one]
@@ -110,6 +147,7 @@ def test_strongest_pairs_of_several_heads_by_a_loop(
         forth = found.xs(f"syntactic:nsubj:{way}")  # a dependent has one governor
         assert forth["head_precision"].to_numpy() == pytest.approx(forth["mean"].to_numpy())
         assert forth["offset_precision"].to_numpy() == pytest.approx(forth["offset_mean"])
+        assert forth["class_precision"].to_numpy() == pytest.approx(forth["class_mean"])
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:
