@@ -12,6 +12,7 @@ from headroles.corpus import AnyCorpus, Corpus
 from headroles.corpus import Sentence as Sentence
 from headroles.corpus import make_corpus as make_corpus
 from headroles.corpus.arcs import ArcsOptions
+from headroles.corpus.bitext import BitextOptions
 from headroles.corpus.text import PairsOptions, TextOptions
 from headroles.corpus.treebanks import ConlluOptions
 from headroles.errors import HeadRolesError as HeadRolesError
@@ -127,6 +128,7 @@ __all__ = [
     "prune_heads",
     "read_arcs",
     "read_attention",
+    "read_bitext",
     "read_conllu",
     "read_pairs",
     "read_text",
@@ -227,6 +229,11 @@ def classify_heads(
     correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
     test: Literal["t", "betting"] = "t",
     preset: Literal["default", "published"] = "default",
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
+    target_rows: Literal["input", "output"] = "input",
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -644,6 +651,15 @@ def read_attention(
 ) -> list[WordAttention]:
     """Return the attention of a head in the examples that `find_examples` finds."""
 
+def read_bitext(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    links: PathLike | None = None,
+    links_from: int = 0,
+    options: BitextOptions = ...,
+) -> Corpus:
+    """Return the corpus of sentences and their translations, ``source ||| target ||| links``."""
+
 def read_conllu(
     paths: PathLike | Iterable[PathLike],
     *,
@@ -720,6 +736,11 @@ def score_attention(
     measure: Literal["weights", "norms"] = "weights",
     controls: str | Sequence[str] = "trees",
     preset: Literal["default", "published"] = "default",
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
+    target_rows: Literal["input", "output"] = "input",
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -750,6 +771,11 @@ def score_heads(
     measure: Literal["weights", "norms"] = "weights",
     controls: str | Sequence[str] = "trees",
     preset: Literal["default", "published"] = "default",
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
+    target_rows: Literal["input", "output"] = "input",
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,

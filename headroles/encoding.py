@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Alignment: TypeAlias = Sequence[int | None]
 """For each piece of a sentence, the number of its word from 0; None for a special token."""
 TOO_LONG, NO_PIECES = "examples longer than the model takes", "examples without word pieces"
+UNKNOWN_PIECE = 1
+"""Input id of pieces of which only the words are known."""
 SPECIAL = -1
 """Segment of a special token, which the tokenizer added: a classifier token or a separator."""
 
@@ -53,9 +55,16 @@ class EncodedExample:
     governors: IntArray
     relations: tuple[str, ...]
     sentences: tuple[Sentence, ...] = ()
+    n_source: int | None = None
+    """Number of tokens of the source, if those of a target follow; None for one sequence."""
 
     def __len__(self) -> int:
         return len(self.input_ids)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether the text of its pieces is known, so that equal ids are equal tokens."""
+        return bool((self.input_ids[self.words >= 0] != UNKNOWN_PIECE).any())
 
     @property
     def digest(self) -> str:
@@ -81,18 +90,31 @@ def pad(rows: Sequence[IntArray], filler: int) -> IntArray:
     return padded
 
 
+DECODER_INPUTS = "decoder_"
+"""Beginning of the names of inputs of the decoder in an encoder-decoder."""
+PAIR_MASK = "pair_mask"
+"""Mask (B, N) of the tokens of both sequences, side by side, which no model takes."""
+
+
 def collate(examples: Sequence[EncodedExample], pad_id: int) -> dict[str, IntArray]:
-    """Build the inputs of the model, padded at the end to the longest example."""
-    input_ids = pad([example.input_ids for example in examples], pad_id)
-    lengths = np.array([len(example) for example in examples])
-    inputs = {
-        "input_ids": input_ids,
-        "attention_mask": (np.arange(input_ids.shape[1]) < lengths[:, None]).astype(np.int64),
-    }
+    """Build the inputs of the model, padded at the end to the longest example.
+
+    Of a source and a target there are inputs of the encoder and of the decoder, and a `PAIR_MASK`.
+    """
+    inputs = _padded([example.input_ids[: example.n_source] for example in examples], pad_id)
+    if targets := [example.input_ids[n:] for example in examples if (n := example.n_source)]:
+        of_decoder = _padded(targets, pad_id)
+        inputs |= {f"{DECODER_INPUTS}{name}": array for name, array in of_decoder.items()}
+        inputs[PAIR_MASK] = pad([np.ones(len(example), np.int64) for example in examples], 0)
     type_ids = [ids for example in examples if (ids := example.token_type_ids) is not None]
     if len(type_ids) == len(examples):
         inputs["token_type_ids"] = pad(type_ids, 0)
     return inputs
+
+
+def _padded(rows: Sequence[IntArray], pad_id: int) -> dict[str, IntArray]:
+    mask = pad([np.ones(len(row), np.int64) for row in rows], 0)
+    return {"input_ids": pad(rows, pad_id), "attention_mask": mask}
 
 
 def check_known_pieces(n_unknown: int, n_pieces: int, text: str) -> None:
@@ -194,15 +216,21 @@ class ExampleEncoder:
         encoded: dict[int, EncodedExample] = {}
         for n in (1, 2):
             chosen = [k for k, example in enumerate(examples) if len(example.sentences) == n]
-            for k, cut in zip(chosen, self._cut([examples[k] for k in chosen]), strict=True):
-                if len(cut.input_ids) > self._max_tokens:
-                    skipped[TOO_LONG] += 1
-                elif (cut.segments == SPECIAL).all():
-                    skipped[NO_PIECES] += 1
-                else:
-                    self._check_embedded(examples[k], cut)
-                    encoded[k] = self._encoded(examples[k], cut)
+            for k, cut in zip(chosen, self.cut([examples[k] for k in chosen]), strict=True):
+                if (one := self.kept(examples[k], cut, skipped)) is not None:
+                    encoded[k] = one
         return [encoded[k] for k in sorted(encoded)]
+
+    def kept(self, example: Example, cut: Cut, skipped: Skipped) -> EncodedExample | None:
+        """Return an example that fits; None for others, whose reason is counted."""
+        if len(cut.input_ids) > self._max_tokens:
+            skipped[TOO_LONG] += 1
+        elif (cut.segments == SPECIAL).all():
+            skipped[NO_PIECES] += 1
+        else:
+            self._check_embedded(example, cut)
+            return self._encoded(example, cut)
+        return None
 
     def _check_embedded(self, example: Example, cut: Cut) -> None:
         ids = [int(cut.input_ids.max())]
@@ -245,7 +273,7 @@ class ExampleEncoder:
             sentences=example.sentences,
         )
 
-    def _cut(self, examples: list[Example]) -> Iterator[Cut]:
+    def cut(self, examples: list[Example]) -> Iterator[Cut]:
         """Cut examples that have the same number of sentences."""
         if not examples or not self._tokenizer.is_fast:
             yield from self._cut_by_words(examples)
@@ -397,6 +425,75 @@ def _with_pieces(cut: Cut, segment: int, pieces: Mapping[int, list[int]], n_word
     )
 
 
+class Targets(NamedTuple):
+    """How the inputs of a decoder are made from the pieces of a target.
+
+    They are one place later than its outputs: first comes ``start``, or, if that is None, the last
+    piece. A word has the rows of the steps that read its pieces, or with ``by_output`` those of the
+    steps that write them, one place earlier.
+    """
+
+    start: int | None
+    by_output: bool
+
+
+NO_TARGET = "sentences without a translation"
+
+
+class PairEncoder(ExampleEncoder):
+    """Encoder of pairs of sentences as the source and the target of an encoder-decoder."""
+
+    def __init__(self, source: ExampleEncoder, target: ExampleEncoder, targets: Targets) -> None:
+        self._source, self._target, self._targets = source, target, targets
+        self.counts = target.counts = source.counts
+
+    def encode(self, examples: Iterable[Example], skipped: Skipped) -> list[EncodedExample]:
+        """Encode pairs in order; skip and count single sentences, and pairs that do not fit."""
+        examples = list(examples)
+        pairs = [example for example in examples if len(example.sentences) > 1]
+        if len(pairs) < len(examples):
+            skipped[NO_TARGET] += len(examples) - len(pairs)
+        sources, targets = (
+            [Example((example.sentences[place],)) for example in pairs] for place in (0, 1)
+        )
+        of_sources, of_targets = self._source.cut(sources), self._target.cut(targets)
+        encoded = []
+        for k, (of_source, of_target) in enumerate(zip(of_sources, of_targets, strict=True)):
+            source = self._source.kept(sources[k], of_source, skipped)
+            target = source and self._target.kept(targets[k], of_target, skipped)
+            if source is not None and target is not None:
+                encoded.append(self._as_pair(pairs[k], source, target))
+        return encoded
+
+    def _as_pair(
+        self, example: Example, source: EncodedExample, target: EncodedExample
+    ) -> EncodedExample:
+        """Put the inputs of the decoder after those of the encoder."""
+        n, n_words = len(source), len(source.starts)
+        start = target.input_ids[-1] if self._targets.start is None else self._targets.start
+        words = np.where(target.words < 0, -1, target.words + n_words)
+        segments = np.where(target.words < 0, SPECIAL, 1)
+        starts = target.starts + n
+        if not self._targets.by_output:
+            words, segments, starts = np.roll(words, 1), np.roll(segments, 1), starts + 1
+            words[0], segments[0] = -1, SPECIAL
+        governors = np.where(target.governors == ROOT, ROOT, target.governors + n_words)
+        return EncodedExample(
+            id=example.id,
+            document=example.document,
+            input_ids=np.concatenate([source.input_ids, [start], target.input_ids[:-1]]),
+            token_type_ids=None,
+            segments=np.concatenate([source.segments, segments]),
+            words=np.concatenate([source.words, words]),
+            starts=np.concatenate([source.starts, starts]),
+            sizes=np.concatenate([source.sizes, target.sizes]),
+            governors=np.concatenate([source.governors, governors]),
+            relations=source.relations + target.relations,
+            sentences=example.sentences,
+            n_source=n,
+        )
+
+
 def _as_array(values: Alignment, missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
 
@@ -435,7 +532,7 @@ def _whole(number: Any) -> int | None:
 class AlignedEncoder(ExampleEncoder):
     """Encoder of sentences by the ``alignment`` of each id.
 
-    Pieces get the input id 1 and special tokens 0, since their text is unknown.
+    Pieces get the input id `UNKNOWN_PIECE` and special tokens 0, since their text is unknown.
     """
 
     def __init__(self, alignment: Mapping[str, Alignment]) -> None:
@@ -444,11 +541,13 @@ class AlignedEncoder(ExampleEncoder):
         self._unknown, self._spaces = None, []
         self.counts = Counter()
 
-    def _cut(self, examples: list[Example]) -> Iterator[Cut]:
+    def cut(self, examples: list[Example]) -> Iterator[Cut]:
+        """Cut sentences as the alignment says."""
         for example in examples:
             words = self._words_of(example)
             is_piece = words >= 0
-            yield Cut(is_piece.astype(np.int64), None, np.where(is_piece, 0, SPECIAL), words)
+            ids = is_piece.astype(np.int64) * UNKNOWN_PIECE
+            yield Cut(ids, None, np.where(is_piece, 0, SPECIAL), words)
 
     def _check_embedded(self, example: Example, cut: Cut) -> None:
         pass  # which piece it is is unknown

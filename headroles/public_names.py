@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 HEADROLES = {
-    "corpus": "Sentence make_corpus read_arcs read_conllu read_pairs read_text",
+    "corpus": "Sentence make_corpus read_arcs read_bitext read_conllu read_pairs read_text",
     "errors": "HeadRolesError",
     "models.attention.functions": "SavedAttention",
     "models.loading.encoder": "load_model",

@@ -5,30 +5,44 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+SOURCE, TARGET = 0, 1
+"""Numbers of sequences; a model of one sequence reads a source."""
+
 
 class Reach(NamedTuple):
     """Keys that each query can attend to, by their places before and after it.
 
     Without limits a query sees all tokens, as in most encoders. In a layer with a window of w to
     either side it sees those of (w, w), in a decoder itself and earlier ones, (None, 0).
+
+    An encoder-decoder reads two sequences, a source and a target: its decoder has queries and keys
+    in the target, and cross-attention queries in the target and keys in the source.
     """
 
     back: int | None = None
     """Most places before the query; None without a limit."""
     ahead: int | None = None
     """Most places after it; None without a limit."""
+    queries: int = SOURCE
+    keys: int = SOURCE
+
+    @property
+    def is_across(self) -> bool:
+        """Whether queries and keys are tokens of two sequences."""
+        return self.queries != self.keys
 
     @property
     def is_limited(self) -> bool:
-        """Whether some queries cannot see all tokens."""
-        return self != EVERYTHING
+        """Whether some queries cannot see all keys."""
+        return (self.back, self.ahead) != (None, None)
 
     @property
     def as_recorded(self) -> Reach | int | None:
         """The reach in a record: of as many places to either side their number, None without a
         limit.
         """
-        return self.back if self.back == self.ahead else self
+        is_plain = self.back == self.ahead and self.queries == self.keys == SOURCE
+        return self.back if is_plain else self
 
     @classmethod
     def from_record(cls, recorded: Reach | int | None) -> Reach:
@@ -45,11 +59,12 @@ class Reach(NamedTuple):
 
         These are an array or a tensor, and so is the answer.
         """
-        back, ahead = (math.inf if limit is None else limit for limit in self)
+        back, ahead = (math.inf if limit is None else limit for limit in self[:2])
         return (distances >= -back) & (distances <= ahead)
 
 
 EVERYTHING = Reach()
+ACROSS = Reach(queries=TARGET, keys=SOURCE)
 
 
 def window_to_either_side(width: int | None) -> Reach:
@@ -57,6 +72,6 @@ def window_to_either_side(width: int | None) -> Reach:
     return Reach(width, width)
 
 
-def window_of_decoder(width: int | None) -> Reach:
+def window_of_decoder(width: int | None, sequence: int = SOURCE) -> Reach:
     """Return the reach of a layer whose tokens see ``width`` places up to their own; None: all."""
-    return Reach(None if width is None else width - 1, 0)
+    return Reach(None if width is None else width - 1, 0, sequence, sequence)

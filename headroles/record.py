@@ -89,6 +89,8 @@ class RecordedCorpus(Recorded, frozen=True):
     parser: str | None = None
     lines: bool | None = None
     least_distance: int | None = None
+    links: str | None = None
+    links_from: int = 0
     spacing: Literal["text", "words"] = "words"
     join_spaces: str | None = None
     contractions: Literal["words", "surface"] = "words"
@@ -144,6 +146,7 @@ class RecordedModel(Recorded, frozen=True):
     heads: Count = 0
     reaches: list[int | Reach | None] = []
     removed_heads: list[tuple[int, int]] = []
+    attention: Literal["encoder", "decoder", "cross"] = "encoder"
 
     def __post_init__(self) -> None:
         if self.layers * self.heads > _MOST_HEADS:
@@ -157,11 +160,14 @@ class RecordedModel(Recorded, frozen=True):
     @property
     def sight(self) -> str:
         """Which tokens each token sees, in words, if these are not all; empty otherwise."""
+        if self.attention == "cross":
+            return "each token of the target sees all of the source"
         causal = [reach.is_causal for reach in self.reaches_of_layers]
         if not any(causal):
             return ""
         where = "" if all(causal) else f"in {sum(causal)} of {len(causal)} layers "
-        return f"{where}each token sees itself and earlier ones"
+        token = "token of the target" if self.attention == "decoder" else "token"
+        return f"{where}each {token} sees itself and earlier ones"
 
     @property
     def name(self) -> str:

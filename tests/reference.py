@@ -70,7 +70,7 @@ class Asked:
 
     def keys(self, query: int, n: int) -> list[int]:
         """The keys that a query can attend to."""
-        back, ahead = (n if limit is None else limit for limit in self.reach)
+        back, ahead = (n if limit is None else limit for limit in self.reach[:2])
         return [j for j in range(n) if query - back <= j <= query + ahead]
 
     def visible(self, n: int) -> NDArray[np.bool_]:

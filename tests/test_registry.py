@@ -168,8 +168,8 @@ def package_with_role(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = choice.read_text()
     for before, after in (
         (
-            "from headroles.roles import catalogue, ",
-            "from headroles.roles import catalogue, initial, ",
+            "from headroles.roles import aligned, catalogue, ",
+            "from headroles.roles import aligned, catalogue, initial, ",
         ),
         ('    "confidence": ', f'{line}    "confidence": '),
         ("class RoleOptions(", "class RoleOptions(initial.InitialOptions, "),
@@ -193,7 +193,7 @@ def run(code, *arguments):
 
 model, corpus, out = sys.argv[1:]
 scoring = ("classify", model, corpus, "--out", out)
-assert "same, initial, confidence" in run(0, "score", "--help")
+assert "aligned, initial, confidence" in run(0, "score", "--help")
 assert "--initial-words" in run(0, "classify", "--help")
 refused = run(2, *scoring, "--roles", "local", "--initial-words", "2")
 assert "(--initial-words) has no effect without the role initial" in refused

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
+from headroles.corpus import bitext
 from headroles.corpus.arcs import KEY as ARCS_KEY
 from headroles.corpus.arcs import ArcsOptions, read_arcs
+from headroles.corpus.bitext import BitextOptions
 from headroles.corpus.files import STANDARD_INPUT, PathLike, is_dataset, kind_of
 from headroles.corpus.objects import make_corpus
 from headroles.corpus.sentence import Corpus, Sentence
@@ -67,10 +69,15 @@ def _arcs_options(record: RecordedCorpus) -> ArcsOptions:
     )
 
 
+def _bitext_options(record: RecordedCorpus) -> BitextOptions:
+    return BitextOptions(links=record.links, links_from=record.links_from)
+
+
 CONLLU = Format("conllu", SUFFIXES, ConlluOptions, read_conllu, _conllu_options)
 FORMATS = (
     CONLLU,
     Format(ARCS_KEY, (".jsonl",), ArcsOptions, read_arcs, _arcs_options),
+    Format(bitext.BITEXT, (bitext.SUFFIX,), BitextOptions, bitext.read_bitext, _bitext_options),
 )
 """Formats of files whose sentences are parsed already."""
 _BY_KEY = {form.key: form for form in FORMATS}
@@ -78,7 +85,7 @@ _SUFFIXES = {suffix for form in FORMATS for suffix in form.suffixes}
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusOptions(ConlluOptions, ArcsOptions, TextOptions, PairsOptions):
+class CorpusOptions(ConlluOptions, ArcsOptions, BitextOptions, TextOptions, PairsOptions):
     """Options of reading any corpus."""
 
     parser: str | None = None
@@ -125,6 +132,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 
 _APPLIES_TO = {
     ArcsOptions: "files of tokens and arcs (.jsonl)",
+    BitextOptions: "bitexts (.bitext)",
     ConlluOptions: "treebanks, not to text",
     ParsingOptions: "text that is parsed",
     TextOptions: "plain text",

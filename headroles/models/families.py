@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from headroles.errors import ModelSupportError
@@ -46,6 +46,17 @@ class Paths:
         """Path of the module whose forward computes attention."""
         return self.query.rpartition(".")[0]
 
+    @property
+    def across(self) -> Paths:
+        """Paths of cross-attention in a decoder whose own attention has these paths."""
+        moved = {
+            name: getattr(self, name).replace(*names)
+            for names in _CROSS
+            if names[0] in self.query
+            for name in ("query", "key", "value", "output")
+        }
+        return replace(self, **moved)
+
 
 def _inside(attention: str, query: str, key: str, value: str, output: str) -> Paths:
     query, key, value, output = (f"{attention}.{name}" for name in (query, key, value, output))
@@ -56,6 +67,11 @@ def _fused(projection: str, output: str, fused: Literal["thirds", "heads"], **ot
     return Paths(projection, projection, projection, output, fused, **others)
 
 
+_CROSS = (
+    (".self_attn.", ".encoder_attn."),
+    (".layer.0.SelfAttention.", ".layer.1.EncDecAttention."),
+)
+"""In paths, the module of a decoder's own attention, and that of its cross-attention."""
 _ALBERT = "encoder.albert_layer_groups.{group}.albert_layers.0.attention"
 _SELF = "encoder.layer.{}.attention.self"
 _BERT_PATHS = _inside(
@@ -115,7 +131,7 @@ def _bart(name: str) -> Family:
     return Family(name, _BART_PATHS, note=_HALF)
 
 
-_HALF = "the encoder of an encoder-decoder; its decoder is not loaded"
+_HALF = "an encoder-decoder: its encoder, or with --attention its decoder or cross-attention"
 
 FAMILIES = {
     "bert": Family("BERT"),

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 WEIGHTS, NORMS = MEASURES = ("weights", "norms")
 """Attention weights: where a head looks; norms: the vectors that it takes from there."""
+ENCODER, DECODER, CROSS = ATTENTIONS = ("encoder", "decoder", "cross")
+"""Attention of an encoder-decoder: in its encoder, in its decoder, and from the decoder to the
+encoder. All other models have one kind of attention, which goes by the first name.
+"""
 ZERO, MEAN, UNIFORM = ("zero", "mean", "uniform")
 """Replacements for the output of a head."""
 FactorMethod: TypeAlias = Literal["shared", "per-head"]
@@ -37,6 +41,25 @@ class WeightOptions(Options):
 
 def _any_tokenizer(given: str | Path | PreTrainedTokenizerBase) -> str | Path | Any:
     return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(Options):
+    """Options that choose the attention of an encoder-decoder."""
+
+    title: ClassVar[str] = "Model"
+
+    attention: Literal["encoder", "decoder", "cross"] = "encoder"
+    """Attention of an encoder-decoder that is read: in its encoder, in its decoder, or from the
+    decoder to the encoder (cross); the last two need a bitext."""
+    target_rows: Literal["input", "output"] = "input"
+    """Row of a target word: that of the step that reads it, or of the one that writes it."""
+    target_tokenizer: Annotated[Any, Convert(_any_tokenizer), CIRCUMSTANCE] = None
+    """Folder or hub id of the tokenizer of targets, if it is not that of the model."""
+    source_language: str | None = None
+    """Language of sources, by its code in the tokenizer, such as zh_CN or zho_Hans."""
+    target_language: str | None = None
+    """Language of targets, by its code in the tokenizer."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from headroles.roles.batch import Candidates as Candidates
 from headroles.roles.batch import PaddedBatch as PaddedBatch
 from headroles.roles.batch import Scope as Scope
 from headroles.roles.catalogue import check_offsets as check_offsets
+from headroles.roles.catalogue import is_position as is_position
 from headroles.roles.choice import RoleOptions as RoleOptions
 from headroles.roles.choice import choose_roles as choose_roles
 from headroles.roles.choice import classes_of_rules as classes_of_rules

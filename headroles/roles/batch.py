@@ -26,7 +26,7 @@ import numpy as np
 from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, pad
-from headroles.reach import Reach
+from headroles.reach import SOURCE, TARGET, Reach
 from headroles.roles.score import RowValues, Score
 
 T = TypeVar("T")
@@ -85,17 +85,34 @@ class PaddedBatch(Cached):
         """(B,): number of tokens of each example."""
         return np.array([len(example) for example in self.examples])
 
+    def part(self, sequence: int) -> tuple[IntArray, IntArray]:
+        """Return, as (B, 1), the first token of a sequence and the one after its last.
+
+        An example of one sequence is a source.
+        """
+        lengths = self.lengths
+        middle = [
+            n if example.n_source is None else example.n_source
+            for n, example in zip(lengths, self.examples, strict=True)
+        ]
+        starts = np.array(middle)[:, None]
+        return (starts, lengths[:, None]) if sequence == TARGET else (0 * starts, starts)
+
     @cached_property
     def special(self) -> BoolArray:
         """(B, N): True for special tokens, which the tokenizer added."""
         return np.asarray(self.segments == SPECIAL)
 
     @cached_property
+    def firsts(self) -> BoolArray:
+        """(B, N): True for the first token of each sequence."""
+        place, (start, _) = np.arange(self.width), self.part(TARGET)
+        return np.asarray((place == 0) | ((place == start) & self.real))
+
+    @cached_property
     def classifier(self) -> BoolArray:
-        """(B, N): True for the first token, if it is special."""
-        classifier = self.special.copy()
-        classifier[:, 1:] = False
-        return classifier
+        """(B, N): True for the first token of a sequence, if it is special."""
+        return self.special & self.firsts
 
     @cached_property
     def in_words(self) -> BoolArray:
@@ -151,11 +168,25 @@ class Scope(Cached):
     @cached_property
     def spans(self) -> tuple[IntArray, IntArray]:
         """(B, N): the first key that each query can attend to, and the one after the last."""
-        width, lengths = self.batch.width, self.batch.lengths[:, None]
-        back, ahead = (width if limit is None else limit for limit in self.reach)
-        query = np.arange(width)
-        firsts = np.clip(query - back, 0, lengths)
-        return firsts, np.clip(query + ahead + 1, firsts, lengths)
+        width, (low, high) = self.batch.width, self.batch.part(self.reach.keys)
+        back, ahead = (2 * width if limit is None else limit for limit in self.reach[:2])
+        firsts = np.clip(self.home - back, low, high)
+        ends = np.clip(self.home + ahead + 1, firsts, high)
+        first, end = self.batch.part(self.reach.queries)
+        # tokens of the other sequence see nothing
+        attends = (np.arange(width) >= first) & ((np.arange(width) < end) | self.is_single)
+        return firsts, np.where(attends, ends, firsts)
+
+    @cached_property
+    def home(self) -> IntArray:
+        """(B, N): the key at the place of each query in its own sequence."""
+        moved = self.batch.part(self.reach.keys)[0] - self.batch.part(self.reach.queries)[0]
+        return np.arange(self.batch.width) + moved
+
+    @property
+    def is_single(self) -> bool:
+        """Whether examples have one sequence."""
+        return self.reach.queries == self.reach.keys == SOURCE
 
     def sees(self, examples: IntArray, queries: IntArray, keys: IntArray) -> BoolArray:
         """Tell for each pair of a query and a key of an example whether it is within reach."""

@@ -320,11 +320,16 @@ def _by_rows(layer: Layer, name: str, weights: Array, barred: Array) -> Array:
 
 
 def _of_words(scope: Scope) -> FloatArray:
-    return scope.batch.in_words.astype(np.float64)
+    return (scope.batch.in_words & (scope.row_lengths > 0)).astype(np.float64)
 
 
 def _of_rows(scope: Scope) -> FloatArray:
-    return scope.batch.real.astype(np.float64)
+    return (scope.batch.real & (scope.row_lengths > 0)).astype(np.float64)
+
+
+def _of_rows_within(scope: Scope) -> FloatArray:
+    """Between two sequences there is no distance in tokens."""
+    return _of_rows(scope) * (not scope.reach.is_across)
 
 
 def _of_shares(scope: Scope) -> FloatArray:
@@ -375,7 +380,7 @@ DISTANCE = (
         "distance",
         words="distance to what is attended to",
         is_described=True,
-        sieve=RowQuantity("distances", _of_rows),
+        sieve=RowQuantity("distances", _of_rows_within),
     ),
 )
 """The mean distance of keys in tokens, weighted by the row."""

@@ -13,7 +13,7 @@ from headroles.corpus import Sentence
 from headroles.errors import CorpusError, UsageError
 from headroles.options import DEFAULT, PUBLISHED, Convert, Field, fields_of
 from headroles.role_names import POOLED, relations_meant_by
-from headroles.roles import catalogue, syntactic
+from headroles.roles import aligned, catalogue, repeated, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.competitors import contrasts_of
 from headroles.roles.own import SAME, Find, names_of_roles, own_roles, same_roles
@@ -32,9 +32,13 @@ ROLE_GROUPS: dict[str, tuple[Role, ...] | Callable[[Any, Context], Iterator[Role
     "syntactic": syntactic.roles,
     "position": catalogue.position_roles,
     "self": catalogue.SELF,
+    "first": repeated.FIRST,
+    "duplicate": repeated.DUPLICATE,
+    "induction": repeated.INDUCTION,
     "punctuation": catalogue.punctuation_roles,
     "rare": catalogue.rare_roles,
     SAME: same_roles,
+    aligned.ALIGNED: aligned.roles,
     "confidence": catalogue.CONFIDENCE,
     "entropy": catalogue.ENTROPIES,
     "distance": catalogue.DISTANCE,

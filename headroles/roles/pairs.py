@@ -61,13 +61,13 @@ class Offsets(Sieve):
         """Find the weights of the pairs of all tokens with the tokens at their offsets."""
         batch = scope.batch
         query = np.arange(batch.width)[:, None]
-        key = query + np.array(self.offsets)
+        key = scope.home[..., None] + np.array(self.offsets)
         example = np.arange(batch.size)[:, None, None]
         inside = scope.sees(example, query, key) & batch.real[:, :, None]
         key = key.clip(0, batch.width - 1)
         if scope.score.of_first_choice:
             inside &= batch.in_words[:, :, None]
-            inside &= batch.in_words[:, key]
+            inside &= batch.in_words[example, key]
         sizes = inside.sum(axis=-1)
         if self.published_edge:
             window = max(self.offsets)
@@ -78,10 +78,10 @@ class Offsets(Sieve):
         counts = queries.sum(axis=1)
         weights = divide(inside * (rows.slopes * queries)[..., None], counts[:, None, None])
         weights = weights.reshape(batch.size, -1, 1)
-        pairs = np.repeat((query * batch.width + key).reshape(1, -1), batch.size, axis=0)
+        pairs = (query * batch.width + key).reshape(batch.size, -1)
         limits = divide((rows.limits * queries).sum(axis=-1), counts)[..., None]
         return SieveReadout(
-            function=_by_sum,
+            function=by_sum,
             arrays=(pairs, weights.astype(np.float32)),
             limits=limits.astype(np.float32),
             counts=counts[:, None],
@@ -94,7 +94,7 @@ class Offsets(Sieve):
         return np.isin(place - place[:, None], self.offsets)
 
 
-def _by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
+def by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
     """Return sums over ``pairs`` (B, P) under ``weights`` (B, P, 1).
 
     A matrix product would lose digits.

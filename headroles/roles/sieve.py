@@ -177,7 +177,9 @@ class Sets(Sieve):
             if of_words and scope.score.of_first_choice:
                 # words other than the query's; one sees another if any of their pieces do
                 n_pieces = batch.n_pieces
-                sizes = scope.count(keys, np.maximum(n_pieces, 1)) - keys * n_pieces
+                sizes = scope.count(keys, np.maximum(n_pieces, 1))
+                if not scope.reach.is_across:
+                    sizes -= keys * n_pieces
             rows = self.row_values(scope, sizes)
             shares: Any = queries & rows.scored
             if scope.score.of_first_choice and self.among != EVERY:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from headroles.errors import UsageError
-from headroles.models.options import WEIGHTS
+from headroles.models.options import WEIGHTS, TargetOptions
 from headroles.options import Convert, Flag, Options, split_names
 from headroles.passes.options import PassOptions
 from headroles.roles import BIAS, Role, RoleOptions
@@ -119,7 +119,7 @@ class PartOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(ScoringOptions, PassOptions):
+class ScoreOptions(ScoringOptions, PassOptions, TargetOptions):
     """Options of scoring, and of loading and running the model."""
 
     title: ClassVar[str] = "Model"

@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from msgspec import structs
 
-from headroles.corpus import AnyCorpus, Corpus, PreparedCorpus, Skipped, as_corpus, prepared
+from headroles.corpus import (
+    BITEXT,
+    AnyCorpus,
+    Corpus,
+    PreparedCorpus,
+    Skipped,
+    as_corpus,
+    prepared,
+)
 from headroles.encoding import TOO_LONG, EncodedExample, tokenizer_failures
 from headroles.errors import CorpusError, UsageError
 from headroles.models.attention.functions import SavedAttention
 from headroles.models.attention.reader import AttentionReader, open_reader
 from headroles.models.attention.stored import sentences_of_batch
 from headroles.models.loading.encoder import Attending, LoadedModel, load_encoder
+from headroles.models.options import CROSS, DECODER, ENCODER, TargetOptions
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
@@ -33,6 +42,7 @@ from headroles.roles import (
     choose_relations,
     choose_roles,
     classes_of_rules,
+    is_position,
     with_class_rules,
     with_other_trees,
 )
@@ -198,10 +208,56 @@ def open_scoring(
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
         if ready.record.format == "arcs" and options.arcs == BASIC:
             options = replace(options, arcs=LISTED)
+        options = _for_targets(options, ready)
         chosen = _choose(options, ready)
-        encoder = load_encoder(model, options)
+        encoder = load_encoder(model, options, of=options.as_group(TargetOptions))
         with open_reader(encoder.attention, options.measure) as reader:
             yield ScoringRun(encoder, reader, ready, options, sharing, chosen)
+
+
+_OF_BITEXTS = {
+    CROSS: ("aligned", "delimiter", "position", "punctuation"),
+    DECODER: ("local", "delimiter", "first", "duplicate", "induction"),
+}
+"""Roles that are scored by default, by the attention to targets."""
+
+
+def _for_targets(options: ScoreOptions, corpus: PreparedCorpus) -> ScoreOptions:
+    """Return the options with the defaults of bitexts.
+
+    Raises UsageError unless there is a bitext where the decoder of an encoder-decoder is read.
+    """
+    is_bitext = corpus.record.format == BITEXT
+    if (options.attention != ENCODER) != is_bitext:
+        raise UsageError(
+            "a bitext has sources and targets, which cross-attention and decoders read: score it "
+            "with `attention='cross'`, or 'decoder'"
+            if is_bitext
+            else f"{options.attention} attention needs sources and targets: give a bitext"
+        )
+    if not is_bitext:
+        return options
+    if options.pairing == "none":
+        raise UsageError("a bitext is of pairs; omit `pairing`")
+    return replace(options, relations=(), roles=options.roles or _OF_BITEXTS[options.attention])
+
+
+_ACROSS = {
+    "delimiter": "special tokens of the source",
+    "delimiter:cls": "the beginning of the source",
+    "delimiter:sep": "the end of the source",
+    "first": "the first token of the source",
+    "self": "the token at the same place",
+    "punctuation": "punctuation of the source",
+}
+"""Words of roles whose keys are in a source."""
+
+
+def _words_across(role: Role) -> str:
+    """Return the words of a role whose keys are in a source; places are along the diagonal."""
+    if is_position(role.id):
+        return f"{role.words} of the source, from the same place"
+    return _ACROSS.get(role.id, role.words)
 
 
 _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
@@ -212,6 +268,8 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
     relations = choose_relations(options, corpus.record.scheme, corpus.relations, corpus)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
+    if options.attention == CROSS:
+        roles = tuple(replace(role, words=_words_across(role)) for role in roles)
     options.check_roles(roles)
     if SCORES[options.score].of_first_choice:
         roles = with_class_rules(roles, corpus, options.classes)

@@ -141,7 +141,8 @@ def describe_run(record: Record) -> str:
             f'        {n_multiword} contractions were split as in the treebank (German "im" = '
             '"in dem")'
         )
-    if corpus.examples < corpus.sentences and record.options.get("pairing") != "none":
+    is_paired = corpus.examples < corpus.sentences and corpus.format != "bitext"
+    if is_paired and record.options.get("pairing") != "none":
         lines.append(
             "        examples are pairs of adjacent sentences (single ones: `pairing='none'`)"
         )

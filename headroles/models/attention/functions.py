@@ -22,7 +22,13 @@ from transformers import PreTrainedTokenizerBase
 
 from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence
-from headroles.encoding import Alignment, ExampleEncoder, collate, words_of_pieces
+from headroles.encoding import (
+    DECODER_INPUTS,
+    Alignment,
+    ExampleEncoder,
+    collate,
+    words_of_pieces,
+)
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, UsageError, lacks_memory
 from headroles.models.attention.interface import Inputs, Pass
 from headroles.models.attention.stored import (
@@ -393,8 +399,12 @@ def _batch(names: Sequence[str]) -> str:
 
 def without_padding(inputs: Inputs, row: int) -> dict[str, Tensor]:
     """Return one example of a batch without its padding."""
-    n = int(inputs["attention_mask"][row].sum())
-    return {name: values[row : row + 1, :n] for name, values in inputs.items()}
+    alone = {}
+    for name, values in inputs.items():
+        sequence = DECODER_INPUTS * name.startswith(DECODER_INPUTS)
+        n = int(inputs[f"{sequence}attention_mask"][row].sum())
+        alone[name] = values[row : row + 1, :n]
+    return alone
 
 
 def make_attention(

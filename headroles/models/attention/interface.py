@@ -24,6 +24,8 @@ OnLayer: TypeAlias = Callable[[int, Tensor], None]
 """Function called with the layer, from 0, and its weights (batch, heads, query, key). Rows of real
 queries sum to 1 over real keys; rows of padding are undefined.
 """
+Reads: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
+"""Function that tells whether the attention of a module, with these queries and keys, is read."""
 # A neutral name: transformers gives names with sdpa, flash or a slash a special meaning.
 INTERFACE_NAME = "headroles_reader"
 _FAMILIES = "run `headroles models` for the families that can be scored"
@@ -43,6 +45,7 @@ class Pass:
     on_layer: OnLayer
     n_layers: int | None
     names: Sequence[str] = ()
+    reads: Reads | None = None
     layers_read: int = 0
 
     def next_layer(self, weights: Tensor) -> None:
@@ -138,6 +141,8 @@ def _attend_and_report(
         weights.add_(attention_mask)
     weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
     this_pass = _current.get()
+    if this_pass is not None and this_pass.reads and not this_pass.reads(module, query, key):
+        this_pass = None
     if this_pass is not None and this_pass.n_layers is not None:
         this_pass.next_layer(weights)
     mixed = _product(weights.to(value.dtype), _repeat_heads(value, groups))

@@ -7,7 +7,7 @@ affect any attention weight.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
+from headroles.encoding import DECODER_INPUTS, PAIR_MASK
 from headroles.errors import HeadRolesError, ModelError, ModelSupportError, lacks_memory
 from headroles.models.attention.functions import (
     TOLERANCE,
@@ -29,6 +30,7 @@ from headroles.models.attention.interface import (
     Inputs,
     OnLayer,
     Pass,
+    Reads,
     Run,
     attention_of_kind,
     replaced_interface,
@@ -43,9 +45,16 @@ from headroles.models.families import (
 from headroles.models.heads.projections import ValueReader, find_projections, open_values
 from headroles.models.heads.remaining import Head, pruned_heads
 from headroles.models.heads.stack import Stack
-from headroles.models.options import WEIGHTS
+from headroles.models.options import CROSS, DECODER, ENCODER, WEIGHTS
 from headroles.reach import EVERYTHING, Reach, window_of_decoder
 from headroles.wording import in_one_line, listed
+
+_RETURNED_AS = {
+    ENCODER: "attentions",
+    DECODER: "decoder_attentions",
+    CROSS: "cross_attentions",
+}
+"""Names of attentions in the outputs of a model."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ class AttentionReader:
     """Short description of how the weights are reached."""
     norms: NormReader | None = None
     """Reader of norms, if norms are read instead of weights."""
+    reads: Reads | None = None
+    """Function that tells modules whose attention is read from others; None if all are."""
 
     @property
     def n_layers(self) -> int:
@@ -81,6 +92,7 @@ class AttentionReader:
         Weights of heads that were removed from the model are 0. ``names`` are those of the
         examples, by which a user's own attention is found, and which messages name.
         """
+        of_model = {name: values for name, values in inputs.items() if name != PAIR_MASK}
 
         def put(layer: int, weights: Tensor) -> None:
             if weights.dtype in (torch.bfloat16, torch.float16):
@@ -94,10 +106,12 @@ class AttentionReader:
                 shape = (len(weights), self.n_heads, *weights.shape[2:])
                 left, weights = weights, weights.new_zeros(shape)
                 weights[:, list(self.remaining[layer])] = left
+            if PAIR_MASK in inputs:
+                weights = side_by_side(weights, inputs, self.reaches[layer])
             on_layer(layer, weights)
 
         with suppress(AllRead):
-            self.run(inputs, Pass(put, self.n_layers, names))
+            self.run(of_model, Pass(put, self.n_layers, names, self.reads))
 
     @property
     def description(self) -> dict[str, Any]:
@@ -109,6 +123,7 @@ class AttentionReader:
             "heads": self.n_heads,
             "reaches": [reach.as_recorded for reach in self.reaches],
             "removed_heads": list(self.removed),
+            "attention": getattr(self.source, "kind", ENCODER),
         }
 
     @property
@@ -202,9 +217,18 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
     It also finds the layers in which no token sees a later one.
     """
     family, heads, causal = stack.family, list[int](), list[bool]()
+    modules = set[nn.Module]()
+    trial = trial_inputs(stack, 1)
+    shape = _shape_of(stack, trial)
+
+    def find(module: nn.Module, query: Tensor, key: Tensor) -> bool:
+        # source and target of a trial differ in length
+        if (query.shape[-2], key.shape[-2]) == shape:
+            modules.add(module)
+        return module in modules
 
     def note(layer: int, weights: Tensor) -> None:
-        if weights.shape[-1] != weights.shape[-2]:
+        if weights.shape[-2:] != shape:
             raise ModelSupportError(f"{family.name}: its queries and keys are not the same tokens")
         if not torch.isfinite(weights).all():
             raise ModelError(
@@ -214,8 +238,8 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
         causal.append(is_causal(weights))
 
     with _reads_tokens_alone(family):
-        run(trial_inputs(stack, 1), Pass(note, n_layers=None))
-    pruned = pruned_heads(stack.config)
+        run(trial, Pass(note, n_layers=None, reads=find if stack.takes_targets else None))
+    pruned = {} if stack.takes_targets else pruned_heads(stack.config)
     heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
     n_layers, n_heads = len(heads), max(heads, default=0)
     expected = stack.n_layers or n_layers
@@ -226,8 +250,10 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
             f"layer, with as many heads in each{_kinds_of(stack)}. Run `headroles models` for the "
             "families that can be scored"
         )
-    if all(causal) and is_encoder_decoder(stack.part.config):
+    if stack.kind == ENCODER and all(causal) and is_encoder_decoder(stack.part.config):
         raise cut_out_of(stack.part.config)
+    if stack.kind == DECODER and not all(causal):
+        raise ModelSupportError(f"{family.name}: tokens of its decoder attend to later tokens")
     counted = replace(stack, n_layers=n_layers, n_heads=n_heads, causal=tuple(causal))
     return AttentionReader(
         source=counted,
@@ -237,7 +263,36 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
         remaining=counted.remaining,
         run=run,
         read_through=way,
+        reads=(lambda module, query, key: module in modules) if stack.takes_targets else None,
     )
+
+
+def _shape_of(stack: Stack, inputs: Inputs) -> tuple[int, int]:
+    """Return the numbers of queries and keys of the attention that is read."""
+    n_source = n_target = inputs["input_ids"].shape[1]
+    if stack.takes_targets:
+        n_target = inputs[f"{DECODER_INPUTS}input_ids"].shape[1]
+    return n_target, n_source if stack.kind == CROSS else n_target
+
+
+def side_by_side(weights: Tensor, inputs: Inputs, reach: Reach) -> Tensor:
+    """Return attention (batch, heads, N, N) among all tokens of a source and a target.
+
+    ``weights`` (batch, heads, query, key) are those within or between both, each padded at its end.
+    Here the tokens of the target follow those of the source; attention is 0 elsewhere.
+    """
+    n_source = inputs["attention_mask"].sum(dim=1, keepdim=True)
+    n_target = inputs[f"{DECODER_INPUTS}attention_mask"].sum(dim=1, keepdim=True)
+    place = torch.arange(inputs[PAIR_MASK].shape[1], device=weights.device)
+    in_target = place - n_source
+    rows, real = in_target, (in_target >= 0) & (in_target < n_target)
+    columns, seen = (place.expand_as(rows), place < n_source) if reach.is_across else (rows, real)
+    (n, heads), width = weights.shape[:2], len(place)
+    rows = rows.clamp(0, weights.shape[2] - 1)[:, None, :, None]
+    columns = columns.clamp(0, weights.shape[3] - 1)[:, None, None]
+    joined = weights.gather(2, rows.expand(n, heads, width, weights.shape[3]))
+    joined = joined.gather(3, columns.expand(n, heads, width, width))
+    return joined.masked_fill(~(real[:, :, None] & seen[:, None])[:, None], 0)
 
 
 def _kinds_of(stack: Stack) -> str:
@@ -264,7 +319,7 @@ def returned_attention(stack: Stack) -> Iterator[Run]:
                 for layer in zip(*rows, strict=True)
             ]
         outputs = base(**inputs, **stack.settings, output_attentions=True)
-        returned: Any = getattr(outputs, "attentions", None)
+        returned: Any = getattr(outputs, _RETURNED_AS[stack.kind], None)
         if not returned or not all(isinstance(layer, Tensor) for layer in returned):
             raise ModelSupportError(
                 f"{family.name} has no attention interface that can be read, and returns no "
@@ -284,14 +339,37 @@ def returned_attention(stack: Stack) -> Iterator[Run]:
         ids, mask = trial["input_ids"], trial["attention_mask"]
         mask[1, ids.shape[1] // 2 + 1 :] = 0
         ids[mask == 0] = getattr(base.config, "pad_token_id", None) or 0
+        if stack.takes_targets:
+            mask = trial[f"{DECODER_INPUTS}attention_mask"]
+            mask[1, mask.shape[1] // 2 + 1 :] = 0
         with _reads_tokens_alone(family):
             attend(trial)
-        try:
-            returned = FunctionAttention(attend, family.name, base.device)
-            returned.check_alone(trial, (), TOLERANCE.get(base.dtype, 1e-4))
-        except ModelError as error:
-            raise ModelSupportError(str(error)) from error
+        tolerance = TOLERANCE.get(base.dtype, 1e-4)
+        if stack.takes_targets:
+            _check_pair_alone(stack, attend, trial, tolerance)
+        else:
+            try:
+                returned = FunctionAttention(attend, family.name, base.device)
+                returned.check_alone(trial, (), tolerance)
+            except ModelError as error:
+                raise ModelSupportError(str(error)) from error
         yield run
+
+
+def _check_pair_alone(
+    stack: Stack, attend: Callable[[Inputs], list[Tensor]], trial: Inputs, tolerance: float
+) -> None:
+    """Raise ModelSupportError if the second pair has other weights alone, or rows of other sums."""
+    alone = without_padding(trial, 1)
+    n_queries, n_keys = _shape_of(stack, alone)
+    for layer, (together, own) in enumerate(zip(attend(trial), attend(alone), strict=True)):
+        found = together[1:, :, :n_queries, :n_keys].float()
+        is_whole = torch.allclose(found.sum(-1), torch.ones_like(found.sum(-1)), 0, 1e-2)
+        if not is_whole or not torch.allclose(found, own.float(), rtol=0, atol=tolerance):
+            raise ModelSupportError(
+                f"{stack.family.name}: rows of {stack.kind} attention in layer {layer} do not sum "
+                "to 1 over the tokens of a sentence, or depend on others of its batch"
+            )
 
 
 @contextmanager
@@ -314,7 +392,11 @@ def trial_inputs(stack: Stack, n: int) -> dict[str, Tensor]:
     width = min(8, stack.longest_input or 8)
     size = cast(nn.Embedding, stack.base.get_input_embeddings()).weight.shape[0]
     ids = torch.arange(8, 8 + n * width, device=stack.device).view(n, width) % size
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if stack.takes_targets:  # fewer tokens, which tells its attention apart
+        shorter = {name: values[:, : width // 2 + 1].clone() for name, values in inputs.items()}
+        inputs |= {f"{DECODER_INPUTS}{name}": values for name, values in shorter.items()}
+    return inputs
 
 
 class NormReader:

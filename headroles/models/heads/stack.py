@@ -18,7 +18,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_family, is_encoder_decoder
 from headroles.models.heads.remaining import Head, pruned_heads
-from headroles.reach import Reach, window_of_decoder, window_to_either_side
+from headroles.models.options import CROSS, ENCODER
+from headroles.reach import ACROSS, TARGET, Reach, window_of_decoder, window_to_either_side
 
 _FULL, _WINDOW = "full_attention", "sliding_attention"
 """Kinds of layers in configurations: every query sees one span of keys."""
@@ -39,6 +40,8 @@ class Stack:
     """Number of layers; 0 if the configuration does not say, before a trial counts them."""
     n_heads: int
     """Number of heads that each layer has, or had before some were removed; 0 as for layers."""
+    kind: str = ENCODER
+    """Which attention of an encoder-decoder it is, one of ``ATTENTIONS``."""
     causal: tuple[bool, ...] = ()
     """For each layer, whether no token sees a later one, as a trial found; empty before it."""
 
@@ -56,6 +59,11 @@ class Stack:
         """
         takes_cache = "use_cache" in inspect.signature(self.base.forward).parameters
         return {"use_cache": False} if takes_cache else {}
+
+    @property
+    def takes_targets(self) -> bool:
+        """Whether a pass reads a source and a target."""
+        return self.kind != ENCODER
 
     @property
     def device(self) -> torch.device:
@@ -78,7 +86,7 @@ class Stack:
                 f"{reason or 'where it keeps its queries, keys and values is not known'}; "
                 "its attention weights can be scored"
             )
-        return self.family.paths
+        return self.family.paths.across if self.kind == CROSS else self.family.paths
 
     @property
     def remaining(self) -> tuple[tuple[int, ...], ...]:
@@ -87,7 +95,7 @@ class Stack:
         Heads keep the numbers that they had when the model was trained. Raises ModelError for a
         configuration that lists heads which the model cannot have had.
         """
-        pruned = pruned_heads(self.config)
+        pruned = {} if self.takes_targets else pruned_heads(self.config)
         return tuple(
             tuple(head for head in range(self.n_heads) if head not in pruned.get(layer, ()))
             for layer in range(self.n_layers)
@@ -105,6 +113,10 @@ class Stack:
         Before a trial, layers are causal if the configuration says so. Raises ModelSupportError for
         a layer whose queries do not see one span of keys.
         """
+        if self.kind == CROSS:
+            return (ACROSS,) * self.n_layers
+        if self.takes_targets:
+            return (window_of_decoder(None, TARGET),) * self.n_layers
         config, causal = self.config, self.causal or (_says_causal(self.config),) * self.n_layers
         differ = getattr(config, "is_heterogeneous", False)
         configs = config.per_layer_config if differ else [config] * self.n_layers
@@ -149,18 +161,38 @@ class Stack:
         return most if most is None or most > 0 else None  # XLNet says -1
 
 
-def find_stack(model: PreTrainedModel) -> Stack:
-    """Find the layers of a model, below any task head; of an encoder-decoder those of the encoder.
+def find_stack(model: PreTrainedModel, kind: str = ENCODER) -> Stack:
+    """Find the layers of a model, below any task head; of an encoder-decoder those of a ``kind``.
 
-    Raises ModelSupportError for models that cannot be scored.
+    Raises ModelSupportError for models that cannot be scored, and for a kind of attention that a
+    model does not have.
     """
-    family, encoder = find_family(model), _encoder_in(model)
+    family = find_family(model)
+    if kind != ENCODER:
+        return _decoder_in(model, family, kind)
+    encoder = _encoder_in(model)
     stack = Stack(model, encoder, encoder, family, n_layers=0, n_heads=0)
     return replace(
         stack,
         n_layers=getattr(stack.config, "num_hidden_layers", 0),
         n_heads=getattr(stack.config, "num_attention_heads", 0),
     )
+
+
+def _decoder_in(model: PreTrainedModel, family: Family, kind: str) -> Stack:
+    """Find the layers of the decoder, or of cross-attention; a trial counts them."""
+    base = cast("PreTrainedModel", model.base_model)
+    if not is_encoder_decoder(model.config) or getattr(base, "decoder", None) is None:
+        raise ModelSupportError(
+            f"{family.name} has no {kind} attention beside that of an encoder: omit `attention`"
+        )
+    if family.returns_scores:
+        raise ModelSupportError(
+            f"{family.name}: its decoder attends to several sequences at once; only its encoder is "
+            "read"
+        )
+    part = cast("PreTrainedModel", base.decoder)
+    return Stack(model, base, part, family, n_layers=0, n_heads=0, kind=kind)
 
 
 def _says_causal(config: Any) -> bool:

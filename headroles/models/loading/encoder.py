@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -14,7 +15,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder
+from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder, PairEncoder
 from headroles.errors import ModelError, UsageError
 from headroles.models.attention.functions import (
     FORMATS,
@@ -29,6 +30,7 @@ from headroles.models.attention.functions import (
 from headroles.models.families import check_supported
 from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.loading.folders import languages_of
+from headroles.models.loading.targets import TargetTokenizer, target_of, with_languages
 from headroles.models.loading.tokenizers import (
     check_tokenizer,
     doubts_about,
@@ -43,7 +45,8 @@ from headroles.models.loading.tokenizers import (
 )
 from headroles.models.loading.weights import ENCODER, check_head, is_unused, read_model
 from headroles.models.loading.wrapped import check_full_precision, unwrapped, with_plain_layers
-from headroles.models.options import ModelOptions, WeightOptions
+from headroles.models.options import ENCODER as OF_ENCODER
+from headroles.models.options import ModelOptions, TargetOptions, WeightOptions
 from headroles.options import takes
 from headroles.record import NO_MODEL, RecordedModel
 from headroles.storage import is_file, plain
@@ -79,6 +82,8 @@ class LoadedModel:
     description: RecordedModel
     alignment: Mapping[str, Alignment] | None = None
     """Alignment of word pieces that no tokenizer makes."""
+    target: TargetTokenizer | None = None
+    """How targets are cut, if the decoder of an encoder-decoder runs."""
 
     @property
     def stack(self) -> Stack:
@@ -96,9 +101,16 @@ class LoadedModel:
         """Return the encoder of examples as word pieces."""
         if self.alignment is not None:
             return AlignedEncoder(self.alignment)
-        return ExampleEncoder(
-            self.tokenizer, self.max_tokens, self.takes_token_types, self.n_embeddings
+        make = partial(
+            ExampleEncoder,
+            max_tokens=self.max_tokens,
+            with_token_types=self.takes_token_types,
+            n_embeddings=self.n_embeddings,
         )
+        source = make(self.tokenizer)
+        if self.target is None:
+            return source
+        return PairEncoder(source, make(self.target.tokenizer), self.target.targets)
 
     @property
     def n_embeddings(self) -> int | None:
@@ -123,11 +135,15 @@ class LoadedModel:
                 "digest": tokenizer_digest(self.tokenizer),
                 "longest input": self.max_tokens,
             },
+            **({} if self.target is None else {"target": self.target.identity}),
         }
 
 
 def load_encoder(
-    model: Attending, options: ModelOptions | None = None, head: str | None = ENCODER
+    model: Attending,
+    options: ModelOptions | None = None,
+    head: str | None = ENCODER,
+    of: TargetOptions = TargetOptions(),  # noqa: B008 - it cannot change
 ) -> LoadedModel:
     """Load a checked encoder with its tokenizer, from a folder, a hub id or a loaded model.
 
@@ -138,7 +154,8 @@ def load_encoder(
     is unchanged. A loaded model is used on its
     device, in its own precision; a tokenizer must come with it unless it knows where it was loaded
     from. Weights are read from safetensors files only, and code from the hub runs only with
-    ``trust_remote_code``. A function is tried on two sentences; it needs a tokenizer.
+    ``trust_remote_code``. A function is tried on two sentences; it needs a tokenizer. The encoder
+    of an encoder-decoder is read alone, unless ``of`` names other attention.
 
     Raises:
         ModelError: no such model, no safetensors weights, or weights missing or not finite.
@@ -149,7 +166,7 @@ def load_encoder(
     options = options or ModelOptions()
     model, of_wrapper = unwrapped(model)
     if (function := function_of(model)) is not None:
-        if head != ENCODER:
+        if head != ENCODER or of.attention != OF_ENCODER:
             raise lacks_weights(function)
         return _load_function(function, options)
     doubts: list[str] = []
@@ -161,21 +178,23 @@ def load_encoder(
             check_head(network, source or type(network).__name__, head)
     else:
         source = str(model)
-        network, doubts = read_model(source, options, head)
+        network, doubts = read_model(source, options, head, of.attention)
         cast(nn.Module, network).to(choose_device(options.device))
     name = source or type(network).__name__
-    stack = find_stack(network)
+    stack = find_stack(network, of.attention)
     _check_finite(stack, name)
     tokenizer, of_file = read_tokenizer(options.tokenizer or of_wrapper or source, options)
     check_tokenizer(tokenizer, network, name)
     doubts = [*doubts, *of_file, *doubts_about(tokenizer, network, options.tokenizer or source)]
     limits = (stack.longest_input, limit_of(tokenizer))
     read = stack.base if head == ENCODER else network
+    tokenizer = with_languages(tokenizer, of)
     return LoadedModel(
         attention=stack,
         tokenizer=(fit_to_words if head == ENCODER else without_dropout)(tokenizer),
+        target=target_of(stack, tokenizer, options, of) if stack.takes_targets else None,
         max_tokens=min(int(limit) for limit in limits if limit is not None),
-        takes_token_types=_takes_token_types(stack.base, tokenizer),
+        takes_token_types=not stack.takes_targets and _takes_token_types(stack.base, tokenizer),
         description=RecordedModel(
             model=name,
             revision=getattr(network.config, "_commit_hash", None) or options.revision,

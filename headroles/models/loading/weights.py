@@ -58,6 +58,7 @@ from headroles.models.loading.folders import (
     read_settings,
     stored_weights,
 )
+from headroles.models.options import ENCODER as ATTENTION_OF_ENCODER
 from headroles.models.options import WeightOptions
 from headroles.wording import in_one_line, listed
 
@@ -84,12 +85,16 @@ beside these.
 
 
 def read_model(
-    name: str, options: WeightOptions, head: str | None = None
+    name: str,
+    options: WeightOptions,
+    head: str | None = None,
+    attention: str = ATTENTION_OF_ENCODER,
 ) -> tuple[PreTrainedModel, list[str]]:
     """Read a model on the CPU in evaluation mode, with warnings about weights that it does not use.
 
     With ``head``, one of ``HEADS``, the model has that on top of its encoder; with None it is of
-    the class that wrote the weights.
+    the class that wrote the weights. Of an encoder-decoder the encoder alone is read, unless the
+    ``attention`` is another.
 
     Raises ModelError for weights that are missing, do not fit or would be random, and StorageError
     for a folder of headroles that was changed.
@@ -112,18 +117,18 @@ def read_model(
         if head:
             check_head(model, name, head)
     else:
-        model, report = _from_pretrained(name, config, options, head)
+        model, report = _from_pretrained(name, config, options, head, attention)
         _check_complete(model, name, report, head)
         doubts += _unused_layers(report["unexpected_keys"])
     cast(nn.Module, model).eval()
-    return find_stack(model).base if head == ENCODER else model, doubts
+    return find_stack(model, attention).base if head == ENCODER else model, doubts
 
 
 def _from_pretrained(
-    name: str, config: PreTrainedConfig, options: WeightOptions, head: str | None
+    name: str, config: PreTrainedConfig, options: WeightOptions, head: str | None, attention: str
 ) -> tuple[PreTrainedModel, dict[str, Any]]:
     """Load weights by transformers; return the model and the report of weights that did not fit."""
-    kind = class_to_load(config, head, options.trust_remote_code)
+    kind = class_to_load(config, head, options.trust_remote_code, attention)
     if not options.trust_remote_code:
         _check_number_of_weights(name, options.revision, lambda: kind(config))
     try:
@@ -289,10 +294,15 @@ def _about_config(name: str, reason: str) -> str:
     )
 
 
-def class_to_load(config: PreTrainedConfig, head: str | None, trust_remote_code: bool) -> Any:
+def class_to_load(
+    config: PreTrainedConfig,
+    head: str | None,
+    trust_remote_code: bool,
+    attention: str = ATTENTION_OF_ENCODER,
+) -> Any:
     """Return the class whose ``from_pretrained`` reads the weights; raises errors as `read_model`.
 
-    Of an encoder-decoder, the encoder alone is read: its class has no decoder.
+    Where the encoder of an encoder-decoder is read alone, its class has no decoder.
     """
     removed = removed_heads(config)
     if head is None:
@@ -301,7 +311,7 @@ def class_to_load(config: PreTrainedConfig, head: str | None, trust_remote_code:
     if trust_remote_code and getattr(config, "auto_map", None) and not removed:
         return auto  # it may be of a class that transformers does not know
     kind = class_among(auto, config)
-    if head == ENCODER and is_encoder_decoder(config):
+    if head == ENCODER and is_encoder_decoder(config) and attention == ATTENTION_OF_ENCODER:
         kind = _without_decoder(kind, config)
     return _without_heads(kind, removed)
 

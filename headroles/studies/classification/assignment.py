@@ -18,6 +18,7 @@ from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
 from headroles.inference.sample import Sample
 from headroles.models.heads.remaining import Head
+from headroles.models.options import TargetOptions
 from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
@@ -178,7 +179,7 @@ def run_classification(
             model, with_permuted_words(as_corpus(corpus), _SEED), options=alone
         )
     if PERMUTED_WEIGHTS in options.scored_controls:
-        encoder = load_encoder(model, options)
+        encoder = load_encoder(model, options, of=options.as_group(TargetOptions))
         permuted = with_permuted_weights(encoder.model, _SEED)
         alone = replace(alone, tokenizer=encoder.tokenizer)
         controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, options=alone)
@@ -473,7 +474,7 @@ def _warn_of_controls(counts: pd.Series[Any]) -> Iterator[str]:
 
 def _warn_of_lengths(record: Record, has_contrasts: bool) -> Iterator[str]:
     """Warn of contrasts in a model whose rows differ in length, as in decoders."""
-    if has_contrasts and record.model.sight:
+    if has_contrasts and any(reach.is_causal for reach in record.model.reaches_of_layers):
         yield (
             f"{record.model.sight}, so that attention without grammar may differ from that to "
             "other words at the same distance. Read answers about pairs of words beside the "

@@ -56,6 +56,8 @@ CONTROLS_IN_WORDS = {
     PERMUTED_WORDS: "words permuted",
     PERMUTED_WEIGHTS: "weights permuted",
 }
+_OF_ALIGNMENTS = {"cross": {TREES: "the alignments of other pairs"}}
+"""Words of controls that differ by the attention that was read."""
 NOT_CONTROLLED = (
     "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
     "`beyond_offset`."
@@ -610,13 +612,14 @@ def about_controls(table: RoleTable) -> Iterator[str]:
     named = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
     if not table.groups.pairs or not named:
         return
+    in_words = CONTROLS_IN_WORDS | _OF_ALIGNMENTS.get(table.scored.model.attention, {})
     counts, n_sentences = table.controls.iloc[0], table.scored.corpus.sentences
     alone = table.scored.facts.get("without_other_tree") or 0 if TREES in named else 0
     if alone and alone == n_sentences:
         yield "Control: no sentence has as many words as another one, so trees cannot be swapped."
         named.remove(TREES)
     parts = [
-        f"with {CONTROLS_IN_WORDS[name]}, {numbered(n := int(counts[name]), 'head')} "
+        f"with {in_words[name]}, {numbered(n := int(counts[name]), 'head')} "
         f"{'counts' if n == 1 else 'count'}"
         for name in named
     ]

@@ -356,6 +356,11 @@ class Origin:
         from headroles.models.loading.encoder import load_encoder
 
         recorded, usual, options = self.scores.record.model, ModelOptions(), self.options
+        if recorded.attention != "encoder":
+            raise UsageError(
+                f"headroles reads the weights of {recorded.attention} attention for scores alone; "
+                "give the scores of an encoder"
+            )
         advice = "name the model that was scored with `model`"
         if options.model is None:
             if recorded.model_type == NO_MODEL:

@@ -13,7 +13,7 @@ import pandas as pd
 from msgspec import structs
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.corpus import AnyCorpus, PreparedCorpus, as_corpus, prepared
+from headroles.corpus import AnyCorpus, PreparedCorpus, as_corpus, prepared, refuse_bitext
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -203,6 +203,7 @@ def measure_token_groups(model: Model, corpus: AnyCorpus, options: TokenOptions)
     {'classifier': 0.01, 'separators': 0.02, 'punctuation': 0.03, 'other': 0.94}
     """
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
+        refuse_bitext(ready.record)
         refuse_one_document(ready.record.documents, options)
         read = read_corpus(model, ready, options)
     values, clusters = read.values, clusters_in(read.clusters, options)

@@ -1,0 +1,148 @@
+"""Words of a target that look for the words of the source that they translate.
+
+Most translations keep the order of words more or less, so a head that looks along the diagonal
+finds many of them. The contrast of the role subtracts from the attention of every pair of pieces of
+a link the mean attention of the same head over its controls: pairs of a word of the target and one
+of the source that are as many words apart, and that no link joins, possible ones included.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headroles.arrays import MODEL_TERMS, IntArray, rounding_bound
+from headroles.corpus import LINKS, Sentence
+from headroles.reach import SOURCE, TARGET
+from headroles.role_names import BEYOND_OFFSET, contrast_of
+from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.contrasts import read_contrasts
+from headroles.roles.pairs import (
+    BACK,
+    FindLinks,
+    Link,
+    Pairs,
+    PairsOfExamples,
+    find_pieces,
+    find_weights,
+    sums_by,
+)
+from headroles.roles.role import ARCS, Context, Role
+from headroles.roles.score import divide
+from headroles.roles.sieve import KeySets, SieveReadout
+from headroles.roles.syntactic import SyntacticOptions
+
+ALIGNED = "aligned"
+
+
+@dataclass(frozen=True)
+class Alignment(FindLinks):
+    """Finder of links from a word of the source to one of the target: 0 if sure, 1 if possible."""
+
+    @property
+    def is_across(self) -> bool:
+        """Whether links join words of the two sentences of an example, as all of these do."""
+        return True
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return no link: all are across sentences."""
+        return []
+
+    def of_pair(self, first: Sentence, second: Sentence) -> list[Link]:
+        """Return the links of a source and a target."""
+        return [
+            (int(number) - 1, place, label)
+            for place, misc in enumerate(second.misc)
+            for label, kind in enumerate(LINKS)
+            for number in misc.get(kind, "").split(",")
+            if number and int(number) <= len(first.words)  # not so in a target of another pair
+        ]
+
+
+def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
+    """Yield the role of sure links, and its contrast."""
+    find = Alignment()
+    role = Role(
+        ALIGNED,
+        ARCS,
+        words="aligned words of the source",
+        needs="aligned words",
+        sieve=Pairs(find, frozenset([0]), BACK),
+    )
+    yield role
+    if options.beyond_offset and not context.score.of_first_choice:
+        yield replace(
+            role,
+            id=contrast_of(role.id),
+            parent=role.id,
+            contrast=BEYOND_OFFSET,
+            words=f"{role.words}, beyond distance",
+            baseline=0.0,
+            needs="other words at the offset of a link",
+            sieve=BeyondDiagonal(find, frozenset([0]), BACK),
+        )
+
+
+@dataclass(frozen=True)
+class BeyondDiagonal(Pairs):
+    """Contrast of links with words that are as many words apart and that no link joins."""
+
+    def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
+        """Find the weights of all links with controls, and of their controls."""
+        batch, pieces = scope.batch, scope.of(find_pieces, self.find)
+        at, shares = scope.of(find_controls, self.find)
+        of_links, of_controls = _cells(batch, pieces.at), _cells(batch, at)
+        n_cells = 2 * batch.size * _most_words(batch)
+        totals = np.bincount(of_controls, weights=shares, minlength=n_cells)
+        is_scored = pieces.is_scored.copy()
+        is_scored[pieces.links[totals[of_links] == 0]] = False
+        weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
+        # the mean of a cell has the weights of all pairs of links in it
+        taken = divide(sums_by(of_links, weights, n_cells), totals[:, None])[of_controls]
+        sums = sums_by(pieces.at.owners, weights, batch.size).astype(np.float32)
+        n_terms = sums_by(pieces.at.owners, counted, batch.size) + MODEL_TERMS
+        n_terms += sums_by(at.owners, taken != 0, batch.size)
+        return SieveReadout(
+            function=read_contrasts,
+            arrays=(
+                *pieces.at.padded(batch, weights),
+                *at.padded(batch, taken * shares[:, None]),
+                rounding_bound(1, n_terms).astype(np.float32),
+            ),
+            # the score's constant is part of both sides of the difference and cancels
+            limits=np.stack([0 * sums, -sums, limits[2] - limits[0]]),
+            counts=counts,
+            controls=Counter(),
+        )
+
+
+def _cells(batch: PaddedBatch, pairs: PairsOfExamples) -> IntArray:
+    """Return the number of the cell of each pair: one for each example and offset in words."""
+    owners, queries, keys = pairs
+    n_source = np.array([len(example.sentences[0].words) for example in batch.examples])
+    offsets = batch.words[owners, keys] - (batch.words[owners, queries] - n_source[owners])
+    cells: IntArray = (2 * owners + 1) * _most_words(batch) + offsets
+    return cells
+
+
+def _most_words(batch: PaddedBatch) -> int:
+    """Return the number of words of the longest example, which no offset reaches."""
+    return max(len(example.starts) for example in batch.examples)
+
+
+def find_controls(scope: Scope, find: FindLinks) -> tuple[PairsOfExamples, np.ndarray]:
+    """Find the pairs of pieces of target and source words that no link joins, and their shares.
+
+    Two words count once, however many pieces they have.
+    """
+    batch = scope.batch
+    firsts, ends = scope.spans
+    place = np.arange(batch.width)
+    free = (place >= firsts[:, :, None]) & (place < ends[:, :, None]) & ~batch.of(find.joined)
+    free &= (batch.segments == TARGET)[:, :, None] & (batch.segments == SOURCE)[:, None]
+    at = PairsOfExamples(*np.nonzero(free))
+    n_pieces = batch.n_pieces
+    return at, 1 / (n_pieces[at.owners, at.queries] * n_pieces[at.owners, at.keys])

@@ -1,0 +1,340 @@
+"""Decoders and cross-attention of encoder-decoders, against loops over what they return."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from headroles import (
+    HeadScores,
+    classify_heads,
+    find_examples,
+    read_attention,
+    read_bitext,
+    score_heads,
+)
+from headroles.corpus import Example, words_alone
+from headroles.errors import CorpusError, ModelSupportError, UsageError
+from headroles.models.loading.encoder import load_encoder
+from headroles.models.options import ModelOptions, TargetOptions
+from tests.conftest import make_bert, make_tokenizer
+from tests.models.families import make_whole
+from tests.reference import mean
+from tests.rounding import WEIGHTS, assert_same_sums, sizes_of_scores
+
+PAIRS = [
+    ("the cat eats bones .", "bones the cat eats .", "3-0 0-1 1-2 2-3 4p4"),
+    ("dogs bark", "do dogs bark , cats ?", "0-1 0p0 1-2"),
+    ("cats see the old dog that sleeps", "an old dog", "2-0 3-1 4-2"),
+    ("the the the dog .", "the dog the .", "0-0 1p0 3-1 2-2 4-3"),
+    ("eat !", "it eats it !", "0-1 0-2"),
+]
+START = 2
+
+
+@pytest.fixture(scope="module")
+def bitext(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bitext") / "pairs.bitext"
+    path.write_text("".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS), "utf-8")
+    return path
+
+
+def make_model(kind: str) -> PreTrainedModel:
+    model = make_whole(kind, vocab_size=128, decoder_start_token_id=START)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+class Pair:
+    """The tokens of a source and a target; a word of -1 is none."""
+
+    def __init__(self, pair: tuple[str, str, str], tokenizer: Any, by_output: bool) -> None:
+        cls_id, sep_id = tokenizer("")["input_ids"]
+        ids, words = [], []
+        for text in pair[:2]:
+            pieces = [
+                tokenizer([word], is_split_into_words=True, add_special_tokens=False)["input_ids"]
+                for word in text.split()
+            ]
+            ids.append([cls_id, *(piece for own in pieces for piece in own), sep_id])
+            words.append([-1, *(k for k, own in enumerate(pieces) for _ in own), -1])
+        self.source, target = ids
+        self.target = [START, *target[:-1]]
+        self.source_words, of_target = words
+        self.target_words = of_target if by_output else [-1, *of_target[:-1]]
+        links = [link.replace("p", "-p").split("-", 1) for link in pair[2].split()]
+        self.links = [(int(one), int(other.strip("p")), "p" in other) for one, other in links]
+        self.marks = [k for k, word in enumerate(pair[0].split()) if not word.isalpha()]
+
+    def attention(self, model: PreTrainedModel, kind: str) -> NDArray[np.float64]:
+        """(layers, heads, query, key)."""
+        with torch.no_grad():
+            outputs = model(
+                input_ids=torch.tensor([self.source]),
+                attention_mask=torch.ones(1, len(self.source), dtype=torch.long),
+                decoder_input_ids=torch.tensor([self.target]),
+                decoder_attention_mask=torch.ones(1, len(self.target), dtype=torch.long),
+                output_attentions=True,
+                use_cache=False,
+            )
+        layers = outputs[f"{kind}_attentions"]
+        return np.stack([layer[0].double().numpy() for layer in layers])
+
+    def expected(self, weights: NDArray[np.float64], score: str) -> dict[str, Any]:
+        """Of cross-attention, straight from the definitions."""
+        n, words = len(self.source), [k for k in self.source_words if k >= 0]
+        pieces = {k: [j for j, own in enumerate(self.source_words) if own == k] for k in words}
+        rows_of = {
+            k: [i for i, own in enumerate(self.target_words) if own == k]
+            for k in self.target_words
+            if k >= 0
+        }
+        inner = [j for j in range(n) if self.source_words[j] >= 0]
+        queries = range(len(self.target))
+
+        def row(i: int, sieve: list[int], among: list[int] | None = None) -> Any:
+            sieve = [j for j in sieve if among is None or j in among]
+            if score == "hit":
+                candidates = np.array(range(n) if among is None else among)
+                chosen = candidates[weights[..., i, candidates].argmax(-1)]
+                return np.isin(chosen, sieve).astype(float) if sieve else None
+            e, mass = len(sieve) / n, weights[..., i, sieve].sum(-1)
+            if score == "bias":
+                return mass / e if sieve else None
+            return (mass - e) / (1 - e) if 0 < e < 1 else None
+
+        def of_word(word: int, wanted: list[int]) -> Any:
+            sieve = [j for k in wanted for j in pieces[k]]
+            if score != "hit":
+                return mean([row(i, sieve) for i in rows_of[word]])
+            given = [
+                np.mean([weights[..., i, own].sum(-1) for i in rows_of[word]], axis=0)
+                for own in pieces.values()
+            ]
+            chosen = np.array(list(pieces))[np.argmax(given, axis=0)]
+            return np.isin(chosen, wanted).astype(float) if wanted else None
+
+        special = [j for j in range(n) if self.source_words[j] < 0]
+        found = {
+            name: mean([row(i, keys) for i in queries])
+            for name, keys in (
+                ("delimiter", special),
+                ("delimiter:cls", [0]),
+                ("delimiter:sep", [n - 1]),
+            )
+        }
+        for k in (-1, 1):
+            at = [i for i in queries if score != "hit" or self.target_words[i] >= 0]
+            among = inner if score == "hit" else list(range(n))
+            found[f"position:{k:+d}"] = mean([row(i, [i + k], among) for i in at])
+        found["punctuation"] = mean([of_word(word, self.marks) for word in rows_of])
+        sure = [(s, t) for s, t, is_possible in self.links if not is_possible]
+        found["aligned"] = mean([of_word(t, [s]) for s, t in sure])
+        if score != "hit":
+            found["aligned:beyond_offset"] = mean(
+                [self.contrast(weights, s, t, score, pieces, rows_of) for s, t in sure]
+            )
+        return found
+
+    def contrast(
+        self,
+        weights: NDArray[np.float64],
+        source: int,
+        target: int,
+        score: str,
+        pieces: dict[int, list[int]],
+        rows_of: dict[int, list[int]],
+    ) -> Any:
+        joined = {(s, t) for s, t, _ in self.links}
+        others = [
+            (s, t)
+            for s in pieces
+            for t in rows_of
+            if s - t == source - target and (s, t) not in joined
+        ]
+        if not others:
+            return None
+        control = mean(
+            [weights[:, :, rows_of[t]][..., pieces[s]].mean((-1, -2)) for s, t in others]
+        )
+        e = len(pieces[source]) / len(self.source)
+        scale = 1 / e if score == "bias" else 1 / (1 - e)
+        mass = weights[:, :, rows_of[target]][..., pieces[source]].mean((-1, -2)) - control
+        return mass * len(pieces[source]) * scale
+
+
+@pytest.mark.numbers
+@pytest.mark.parametrize("rows", ["input", "output"])
+@pytest.mark.parametrize("score", ["bias", "excess", "hit"])
+@pytest.mark.parametrize("kind", ["bart", "t5", "marian", "m2m_100"])
+def test_cross_attention_equals_loops(bitext: Path, kind: str, score: str, rows: str) -> None:
+    model, tokenizer = make_model(kind), make_tokenizer()
+    scores = score_heads(
+        model,
+        read_bitext(bitext),
+        tokenizer=tokenizer,
+        attention="cross",
+        target_rows=rows,
+        score=score,
+        controls="none",
+    )
+    sizes = sizes_of_scores(scores)
+    model.set_attn_implementation("eager")
+    for found, size, pair in zip(scores.values, sizes, PAIRS, strict=True):
+        tokens = Pair(pair, tokenizer, rows == "output")
+        expected = tokens.expected(tokens.attention(model, "cross"), score)
+        assert set(expected) == set(scores.role_ids)
+        for place, role in enumerate(scores.role_ids):
+            if expected[role] is None:
+                assert np.isnan(found[..., place]).all(), role
+            else:
+                assert_same_sums(found[..., place], expected[role], size[..., place], WEIGHTS)
+
+
+@pytest.mark.numbers
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+def test_decoders_of_translations_equal_loops(bitext: Path, kind: str) -> None:
+    model, tokenizer = make_model(kind), make_tokenizer()
+    scores = score_heads(
+        model,
+        read_bitext(bitext),
+        tokenizer=tokenizer,
+        attention="decoder",
+        roles="first,position,self,duplicate",
+    )
+    model.set_attn_implementation("eager")
+    for found, pair in zip(scores.values, PAIRS, strict=True):
+        tokens = Pair(pair, tokenizer, by_output=False)
+        weights = tokens.attention(model, "decoder")
+        ids, n = tokens.target, len(tokens.target)
+        words = [i for i in range(n) if tokens.target_words[i] >= 0]
+        copies = {i: [j for j in words if j < i and ids[j] == ids[i]] for i in words}
+        sieves = {
+            "first": {i: [0] for i in range(n)},
+            "self": {i: [i] for i in range(n)},
+            "position:-1": {i: [i - 1] for i in range(1, n)},
+            "duplicate": {i: own for i, own in copies.items() if own},
+        }
+        for role, sieve in sieves.items():
+            rows = [(i + 1) / len(own) * weights[..., i, own].sum(-1) for i, own in sieve.items()]
+            values = found[..., scores.role_ids.index(role)]
+            if rows:
+                assert_same_sums(values, np.mean(rows, axis=0), of=WEIGHTS)
+            else:
+                assert np.isnan(values).all()
+        assert np.isnan(found[..., scores.role_ids.index("position:+1")]).all()
+
+
+def scored(model: PreTrainedModel, corpus: Any, **options: Any) -> HeadScores:
+    return score_heads(model, corpus, tokenizer=make_tokenizer(), **options)
+
+
+def test_batches_do_not_matter_and_norms_are_of_the_source(bitext: Path) -> None:
+    model = make_model("bart")
+    for measure in ("weights", "norms"):
+        asked = {"attention": "cross", "measure": measure}
+        one, all_ = (
+            scored(model, read_bitext(bitext), batch_tokens=n, **asked) for n in (1, 10_000)
+        )
+        assert_same_sums(one.values, all_.values, sizes_of_scores(one), WEIGHTS)
+        assert one.record.model.attention == "cross"
+
+
+def test_attention_and_corpus_must_fit(
+    bitext: Path, sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    bart = make_model("bart")
+    with pytest.raises(UsageError, match="score it with attention='cross', or"):
+        scored(bart, read_bitext(bitext))
+    with pytest.raises(UsageError, match="cross attention needs sources and targets"):
+        scored(bart, sample, attention="cross")
+    with pytest.raises(UsageError, match="omit pairing"):
+        scored(bart, read_bitext(bitext), attention="cross", pairing="none")
+
+
+def test_targets_begin_as_the_model_begins_them() -> None:
+    """With a token of the configuration, or in mBART with the last piece, the language."""
+    for kind, first in (("bart", START), ("mbart", make_tokenizer().sep_token_id)):
+        of = TargetOptions(attention="cross")
+        encoder = load_encoder(make_model(kind), ModelOptions(tokenizer=make_tokenizer()), of=of)
+        sentences = Example(tuple(words_alone(text.split()) for text in ("a cat", "one dog")))
+        (pair,) = encoder.example_encoder().encode([sentences], Counter())
+        assert pair.input_ids[pair.n_source] == first
+        assert pair.words[pair.n_source] == -1
+        assert list(dict.fromkeys(pair.words[pair.words >= 0])) == [0, 1, 2, 3]
+
+
+def test_languages_that_a_tokenizer_lacks_are_refused(bitext: Path) -> None:
+    with pytest.raises(UsageError, match="knows no language 'de'; give a code"):
+        scored(make_model("bart"), read_bitext(bitext), attention="cross", target_language="de")
+
+
+def test_models_without_a_decoder_are_refused(bitext: Path) -> None:
+    with pytest.raises(ModelSupportError, match="BERT has no cross attention beside that of"):
+        scored(make_bert(), read_bitext(bitext), attention="cross")
+    with pytest.raises(ModelSupportError, match="its decoder attends to several sequences at on"):
+        scored(make_whole("prophetnet"), read_bitext(bitext), attention="cross")
+
+
+def test_screens_speak_of_source_and_target(bitext: Path, tmp_path: Path) -> None:
+    pairs = bitext.read_text("utf-8")
+    (tmp_path / "many.bitext").write_text(3 * pairs, "utf-8")
+    found = classify_heads(
+        make_model("bart"),
+        read_bitext(tmp_path / "many.bitext"),
+        tokenizer=make_tokenizer(),
+        attention="cross",
+        duplicates="keep",
+    )
+    text = str(found)
+    assert "Each token of the target sees all of the source." in text
+    assert "alignments of other pairs" in text
+    found.save(tmp_path / "out")
+    examples = find_examples(found.scores, (0, 0), "aligned", n=1)
+    assert set(examples.frame["example"]) <= set(found.scores.ids)
+    with pytest.raises(UsageError, match="the weights of cross attention for scores alone"):
+        read_attention(found.scores, (0, 0), "aligned", n=1)
+
+
+DEFECTS = [
+    ("a b\n", {}, r"line 1: 'a b' is no line of the form source \|\|\| target \|\|\| links"),
+    ("a ||| b\n", {}, "line 1: .* is no line of the form"),
+    ("a ||| b ||| 0-0\na ||| ||| 0-0\n", {}, "line 2"),
+    ("a ||| b ||| 0-1\n", {}, r"'0-1' is no link of a word of the source, 0 to 0"),
+    ("a ||| b ||| 0-0\n", {"links_from": 1}, r"'0-0' is no link .* 1 to 1"),
+    ("a ||| b ||| 0:0\n", {}, "write 0-1, or 0p1 for a possible one"),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "message"), DEFECTS)
+def test_defective_lines_are_named(
+    tmp_path: Path, text: str, options: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "a.bitext").write_text(text, "utf-8")
+    with pytest.raises(CorpusError, match=message):
+        list(read_bitext(tmp_path / "a.bitext", **options))
+
+
+def test_links_may_be_in_a_file_of_their_own(tmp_path: Path, bitext: Path) -> None:
+    plain, links = tmp_path / "plain.bitext", tmp_path / "links.txt"
+    plain.write_text("".join(f"{source} ||| {target}\n" for source, target, _ in PAIRS), "utf-8")
+    numbered = [
+        " ".join(f"{s + 1}{'p' if p else '-'}{t + 1}" for s, t, p in pair.links)
+        for pair in (Pair(one, make_tokenizer(), False) for one in PAIRS)
+    ]
+    links.write_text("".join(f"{line}\n" for line in numbered), "utf-8")
+    with_links = read_bitext(plain, links=str(links), links_from=1)
+    for one, other in zip(read_bitext(bitext), with_links, strict=True):
+        assert (one.words, one.misc) == (other.words, other.misc)
+    links.write_text("1-1\n", "utf-8")
+    with pytest.raises(CorpusError, match="differ in the number of their lines"):
+        list(read_bitext(plain, links=str(links)))
