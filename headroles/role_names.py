@@ -42,6 +42,10 @@ _ENDS = {
     "xcomp": ("open complement", "its verb"),
 }
 """Names of the dependent and of the governor as seen from the dependent, by relation."""
+_NOMINAL = frozenset("dobj iobj nmod nsubj nsubjpass obj obl pobj".split())
+"""Relations whose dependents are nouns, or pronouns."""
+_OF_NOMINALS = {"content": "noun", "function": "pronoun"}
+_OF_OTHERS = {"content": "open-class", "function": "closed-class"}
 _ARROW = re.compile(r"\s*(?:->|\u2192)\s*")
 GROUP, POOLED = "syntactic", "any"
 """The group of all roles of arcs, and what stands for a relation in those of all relations."""
@@ -79,6 +83,12 @@ class Named(Protocol):
         """Other names of the role."""
 
 
+def whole_of(relation: str) -> str:
+    """Return the relation that ``REL/content`` or ``REL/function`` is a part of, others as is."""
+    whole, _, part = relation.rpartition("/")
+    return whole if whole and part in _OF_NOMINALS else relation
+
+
 def kind_of(unit: str, relation: str) -> Kind:
     """Return the kind of a role with a unit of counts, and with a relation if it is of arcs."""
     if relation:
@@ -96,14 +106,41 @@ def other_trees_of(role: str) -> str:
     return f"{role}:{OTHER_TREES}"
 
 
-def names_of_arcs(relation: str) -> tuple[str, ...]:
-    """Return the names of all roles of a relation: its label, and its dependent in words."""
-    return tuple(dict.fromkeys((relation, *_ENDS.get(relation, ())[:1])))
+def names_of_arcs(relation: str, end: str = "") -> tuple[str, ...]:
+    """Return the names of all roles of a relation: its label, and its dependent in words.
+
+    The names of the relation mean its parts too; with ``end`` those of its role with this end.
+
+    >>> names_of_arcs("nsubj/content")
+    ('nsubj/content', 'noun subject', 'nsubj', 'subject')
+    """
+    names = [relation, _ends_of(relation)[0]] if _is_known(relation) else [relation]
+    if (whole := whole_of(relation)) != relation:
+        names += names_of_arcs(whole)
+        if end:
+            names += [f"{whole}:{end}", arc_in_words(whole, end)]
+    return tuple(dict.fromkeys(names))
+
+
+def _is_known(relation: str) -> bool:
+    return whole_of(relation) in _ENDS
+
+
+def _ends_of(relation: str) -> tuple[str, str]:
+    """Return the names of the dependent and of the governor of a relation, or a part of one."""
+    whole = whole_of(relation)
+    dependent, governor = _ENDS.get(whole.partition(":")[0], (whole, "its governor"))
+    if ":" in whole and whole not in _ENDS:
+        dependent = f"{dependent} ({whole})"
+    if whole == relation:
+        return dependent, governor
+    words = _OF_NOMINALS if whole.partition(":")[0] in _NOMINAL else _OF_OTHERS
+    return f"{words[relation.rpartition('/')[2]]} {dependent}", governor
 
 
 def is_relation(name: str) -> bool:
     """Tell whether a name is a common relation, with or without a subtype."""
-    return name.partition(":")[0] in _ENDS
+    return whole_of(name).partition(":")[0] in _ENDS
 
 
 def relations_meant_by(name: str) -> list[str]:
@@ -179,9 +216,7 @@ def arc_in_words(relation: str, direction: str) -> str:
     if relation == POOLED:
         dependents = "dependents" if direction == "to_dependent" else "governor"
         return f"word {'<-' if direction == 'from_governor' else '->'} its {dependents}"
-    dependent, governor = _ENDS.get(relation.partition(":")[0], (relation, "its governor"))
-    if ":" in relation and relation not in _ENDS:
-        dependent = f"{dependent} ({relation})"
+    dependent, governor = _ends_of(relation)
     if direction == "to_governor":
         return f"{dependent} -> {governor}"
     source = governor.removeprefix("its ").removeprefix("the ")

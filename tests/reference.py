@@ -53,11 +53,16 @@ class Tokens:
     def arcs(self, relations: Sequence[str]) -> Iterator[tuple[str, list[int], list[int]]]:
         """Relation, pieces of the dependent, pieces of its governor."""
         for word, governor in enumerate(self.governors):
-            relation = self.relations[word].split(":")[0]
-            if governor >= 0 and relation in relations:
-                ends = self.pieces(word), self.pieces(governor)
-                if all(ends):
-                    yield relation, *ends
+            ends = self.pieces(word), self.pieces(governor)
+            for name in self.labels(word):
+                if governor >= 0 and name in relations and all(ends):
+                    yield name, *ends
+
+    def labels(self, word: int) -> tuple[str, str]:
+        """The relation of a word, and the part of it by the class of the word."""
+        relation = self.relations[word].split(":")[0]
+        is_open = self.classes[word] in ("ADJ", "ADV", "INTJ", "NOUN", "VERB")
+        return relation, f"{relation}/{'content' if is_open else 'function'}"
 
 
 @dataclass(frozen=True)
@@ -221,13 +226,14 @@ def _hits(
     for direction in ("to_governor", "to_dependent"):
         arcs: dict[str, list[Any]] = {relation: [] for relation in relations}
         for word, governor in enumerate(tokens.governors):
-            relation = tokens.relations[word].split(":")[0]
-            if governor < 0 or relation not in relations:
+            labels = [name for name in tokens.labels(word) if name in relations]
+            if governor < 0 or not labels:
                 continue
             ends = (word, governor) if direction == "to_governor" else (governor, word)
             pieces = [tokens.pieces(end) for end in ends]
             if any(j in asked.keys(i, tokens.n) for i in pieces[0] for j in pieces[1]):
-                arcs[relation].append((between[ends[0]] == ends[1]).astype(float))
+                for relation in labels:
+                    arcs[relation].append((between[ends[0]] == ends[1]).astype(float))
         pooled = f"syntactic:any:{direction}"
         hits[pooled] = mean([arc for own_arcs in arcs.values() for arc in own_arcs])
         hits |= {f"syntactic:{name}:{direction}": mean(found) for name, found in arcs.items()}

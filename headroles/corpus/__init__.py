@@ -18,6 +18,7 @@ from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
 from headroles.corpus.prepared import prepared as prepared
 from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS
 from headroles.corpus.sentence import MISSING as MISSING
+from headroles.corpus.sentence import PARTS as PARTS
 from headroles.corpus.sentence import ROOT as ROOT
 from headroles.corpus.sentence import Corpus as Corpus
 from headroles.corpus.sentence import Example as Example
@@ -25,6 +26,7 @@ from headroles.corpus.sentence import Sentence as Sentence
 from headroles.corpus.sentence import Skipped as Skipped
 from headroles.corpus.sentence import fold_subtype as fold_subtype
 from headroles.corpus.sentence import make_examples as make_examples
+from headroles.corpus.sentence import part_of as part_of
 from headroles.corpus.text import read_pairs as read_pairs
 from headroles.corpus.text import read_text as read_text
 from headroles.corpus.treebanks import NEWDOC as NEWDOC

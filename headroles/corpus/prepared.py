@@ -14,11 +14,13 @@ from io import BufferedRandom
 import msgspec
 
 from headroles.corpus.sentence import (
+    MISSING,
     ROOT,
     Corpus,
     Sentence,
     Skipped,
     distinctive_labels,
+    part_of,
     prefix_of,
     recognise_scheme,
 )
@@ -36,11 +38,12 @@ class PreparedCorpus:
 
     ``record`` identifies and counts the corpus. Its ``digest`` is a SHA-256 over ids, words, trees
     and document boundaries. ``relations`` counts the arcs by full label (with subtypes, without
-    root arcs).
+    root arcs), ``parts`` by label and class of the dependent.
     """
 
     record: RecordedCorpus
     relations: Counter[str]
+    parts: Counter[str]
     skipped: Skipped
     spool: BufferedRandom = field(repr=False)
 
@@ -77,6 +80,7 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
 def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
     skipped: Skipped = Counter()
     relations: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
     digest = hashlib.sha256()
     schemes: dict[str, tuple[str, str]] = {}
     documents: dict[str, int] = {}
@@ -90,6 +94,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         _check_schemes(sentence, relations, schemes)
         tree = zip(sentence.relations, sentence.governors, strict=True)
         relations.update(relation for relation, governor in tree if governor != ROOT)
+        parts.update(parts_in(sentence))
         n_sentences += 1
         n_words += len(sentence.words)
         n_multiword += sentence.n_multiword
@@ -120,7 +125,15 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         "undivided": prefixes.total(),
         "documents_by_id": 0 if "" in prefixes else len(prefixes),
     }
-    return PreparedCorpus(RecordedCorpus.read(record), relations, skipped, spool)
+    return PreparedCorpus(RecordedCorpus.read(record), relations, parts, skipped, spool)
+
+
+def parts_in(sentence: Sentence) -> Iterator[str]:
+    """Yield the part of its relation for each arc whose dependent has a part of speech."""
+    words = zip(sentence.relations, sentence.governors, sentence.upos, strict=True)
+    for relation, governor, upos in words:
+        if governor != ROOT and upos != MISSING:
+            yield part_of(relation, upos)
 
 
 def _check_schemes(

@@ -277,6 +277,23 @@ _UD_RELATIONS = _UD_ONLY | frozenset(
 )
 
 
+CONTENT, FUNCTION = PARTS = ("content", "function")
+"""The parts of a relation: arcs of dependents of an open, or of a closed, class."""
+_OPEN = frozenset({"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"})
+"""Parts of speech that are open classes in Universal Dependencies."""
+
+
+def part_of(relation: str, upos: str) -> str:
+    """Return the part of a relation that a dependent's arc is in; empty without part of speech.
+
+    >>> part_of("nsubj", "PRON"), part_of("nsubj", "PROPN")
+    ('nsubj/function', 'nsubj/content')
+    """
+    if upos == MISSING:
+        return ""
+    return f"{relation}/{CONTENT if upos in _OPEN else FUNCTION}"
+
+
 def fold_subtype(relation: str) -> str:
     """Return the universal part of a relation: ``nsubj:pass`` becomes ``nsubj``."""
     return relation.split(":", 1)[0]

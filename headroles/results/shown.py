@@ -22,6 +22,8 @@ _LINE = 100
 """Characters of a line of text."""
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
+_LONG = 4
+"""Rows of a grid that are cut first."""
 _MOST_WARNINGS = 3
 SEE_FULL = "see `.in_full()`."
 """End of a sentence about omitted lines."""
@@ -98,7 +100,7 @@ def in_digits(number: float | None, digits: int = 2) -> str:
 
 
 def brief(shown: Iterable[Shown]) -> list[Shown]:
-    """Fit a summary on a screen: while it is too high, the longest grid loses its last row.
+    """Fit a summary on a screen: while it is too high, the last long grid loses its last row.
 
     A line counts the rows that a grid lost. Where that is not enough, texts at the end go. Warnings
     keep their first sentence; one that stands first stays first, and the others come last.
@@ -120,7 +122,8 @@ def brief(shown: Iterable[Shown]) -> list[Shown]:
         if sum(map(_height, fitted)) <= _SUMMARY:
             return fitted
         if longest > 2:
-            lines[lines.index(longest)] -= 1
+            long = [place for place, n_rows in enumerate(lines) if n_rows > _LONG]
+            lines[long[-1] if long else lines.index(longest)] -= 1
         elif len(content) > 2:
             content[-2:] = [Pointer(f"More: {SEE_FULL}")]
             lines = _rows_in(content)  # which may have more room now

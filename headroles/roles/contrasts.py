@@ -141,6 +141,7 @@ def beyond_offset(role: Role) -> Role:
         id=contrast_of(role.id),
         parent=role.id,
         contrast=BEYOND_OFFSET,
+        meaning={**role.meaning, "offsets": "words"},
         words=f"{role.words}, beyond distance",
         baseline=0.0,
         needs="other words at the offset of an arc",

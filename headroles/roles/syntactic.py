@@ -13,7 +13,15 @@ from difflib import get_close_matches
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from headroles.corpus import DEFAULT_RELATIONS, MISSING, ROOT, Sentence, fold_subtype
+from headroles.corpus import (
+    DEFAULT_RELATIONS,
+    MISSING,
+    PARTS,
+    ROOT,
+    Sentence,
+    fold_subtype,
+    part_of,
+)
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, PresetOptions, split_names, whole_number
 from headroles.role_names import (
@@ -21,6 +29,7 @@ from headroles.role_names import (
     POOLED,
     arc_in_words,
     names_of_arcs,
+    whole_of,
 )
 from headroles.roles.batch import ATTENDING
 from headroles.roles.competitors import contrasts_of
@@ -95,23 +104,34 @@ def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | No
     return Arc(dependent, governor - 1, label or source.removeprefix(MISC))
 
 
-def count_arcs(source: str, sentences: Iterable[Sentence]) -> Counter[str]:
-    """Count the arcs of the sentences by label. Raises CorpusError if there are none."""
-    counts = Counter(arc.label for sentence in sentences for arc in arcs_of(source, sentence))
+def count_arcs(source: str, sentences: Iterable[Sentence]) -> tuple[Counter[str], Counter[str]]:
+    """Count the arcs of the sentences by label, and by label and class of the dependent.
+
+    Raises CorpusError if there are none.
+    """
+    counts: Counter[str] = Counter()
+    parts: Counter[str] = Counter()
+    for sentence in sentences:
+        for arc in arcs_of(source, sentence):
+            counts[arc.label] += 1
+            if part := part_of(arc.label, sentence.upos[arc.dependent]):
+                parts[part] += 1
     if not counts:
         column = "DEPS" if source == ENHANCED else "MISC"
         raise CorpusError(
             f"no sentence of the corpus has arcs of the source {source!r} in its column {column}; "
             "give a treebank with such arcs, or omit `arcs`"
         )
-    return counts
+    return counts, parts
 
 
 @dataclass(frozen=True)
 class Arcs(FindLinks):
     """Finder of the arcs of some ``relations``: links from the dependent to its governor.
 
-    Labels are indices in ``relations``. Subtypes are ignored unless ``keep_subtypes``.
+    A relation may be a part of one (``nsubj/content``): the arcs of dependents of open classes, or
+    of closed ones (``nsubj/function``). Labels are indices in ``relations``. Subtypes are ignored
+    unless ``keep_subtypes``.
     """
 
     relations: tuple[str, ...]
@@ -129,13 +149,17 @@ class Arcs(FindLinks):
         return {relation: number for number, relation in enumerate(self.relations)}
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
-        """Return dependent, governor and label of each arc of a sentence, word by word."""
-        return [
-            (arc.dependent, arc.governor, self._numbers[name])
-            for arc in arcs_of(self.source, sentence)
-            if (name := arc.label if self.keep_subtypes else fold_subtype(arc.label))
-            in self._numbers
-        ]
+        """Return dependent, governor and label of each arc of a sentence, word by word.
+
+        An arc is returned once for its relation, and once for its part.
+        """
+        links, classes = [], sentence.upos
+        for arc in arcs_of(self.source, sentence):
+            relation = arc.label if self.keep_subtypes else fold_subtype(arc.label)
+            for name in (relation, part_of(relation, classes[arc.dependent])):
+                if name in self._numbers:
+                    links.append((arc.dependent, arc.governor, self._numbers[name]))
+        return links
 
     def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
         """Return the pairs of words that an arc of any relation joins."""
@@ -169,7 +193,12 @@ class SyntacticOptions(PresetOptions):
 
     relations: Annotated[str | Sequence[str] | None, Convert(_relations), OnlyFor(GROUP)] = None
     """Relations to score, separated by commas, or all of them (all), or not one (none); left out:
-    nsubj, obj, amod, advmod (in the label scheme CLEAR dobj in place of obj)."""
+    nsubj, obj, amod, advmod (in the label scheme CLEAR dobj in place of obj), subjects and objects
+    that are nouns apart from pronouns.
+
+    REL/content has the arcs of a relation whose dependent is of an open class, REL/function those
+    of a closed class: nsubj/content, nsubj/function. A relation that is named is scored as one.
+    """
     keep_subtypes: Annotated[bool, OnlyFor(GROUP)] = False
     """Treat nsubj:pass as a relation of its own."""
     arcs: Annotated[str, Convert(check_source), OnlyFor(GROUP)] = BASIC
@@ -227,7 +256,9 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     if options.columns and not context.score.of_first_choice:
         raise UsageError("`columns` need first choices; pass `score='hit'`, or omit them")
     arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
-    named = [(POOLED, arcs.relations), *((name, (name,)) for name in arcs.relations)]
+    # an arc is pooled once, though its relation and its part are scored
+    wholes = [name for name in arcs.relations if whole_of(name) not in {*arcs.relations} - {name}]
+    named = [(POOLED, tuple(wholes)), *((name, (name,)) for name in arcs.relations)]
     syntactic = [role for name, relations in named for role in _both_ways(arcs, name, relations)]
     yield from syntactic
     if options.columns:
@@ -248,7 +279,7 @@ def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role
             meaning=meaning,
             words=arc_in_words(name, end),
             relation=name,
-            names=names_of_arcs(name),
+            names=names_of_arcs(name, end),
             needs=_WHOLE_ARCS,
             sieve=sieve,
         )
@@ -281,17 +312,22 @@ def choose_relations(
     options: SyntacticOptions,
     scheme: str,
     arcs: Mapping[str, int],
+    parts: Mapping[str, int],
     sentences: Iterable[Sentence] = (),
 ) -> tuple[str, ...]:
     """Choose the relations to score, in order; defaults absent from the corpus are skipped.
 
-    ``arcs`` counts the basic arcs of the corpus by full label; ``scheme`` is their label scheme.
-    Arcs of another source are counted in the ``sentences``.
+    ``arcs`` counts the basic arcs of the corpus by full label, ``parts`` by label and class of the
+    dependent; ``scheme`` is their label scheme. Arcs of another source are counted in the
+    ``sentences``.
 
     Raises CorpusError if the corpus lacks a named relation, if its label scheme has no defaults, or
     if a chosen relation has the name of all relations together.
     """
-    chosen = _choose_relations(options, scheme, arcs, sentences)
+    if options.arcs != BASIC:
+        arcs, parts = count_arcs(options.arcs, sentences)
+    present, halves = _folded(options, arcs), _folded(options, parts)
+    chosen = _choose_relations(options, scheme, present, halves)
     if POOLED in chosen:
         raise CorpusError(
             f"the corpus has a relation called {POOLED!r}, which is the name of all relations "
@@ -300,17 +336,19 @@ def choose_relations(
     return chosen
 
 
+def _folded(options: SyntacticOptions, counts: Mapping[str, int]) -> Counter[str]:
+    """Add up counts by label or part of a label, without subtypes if these are ignored."""
+    folded: Counter[str] = Counter()
+    for name, count in counts.items():
+        whole = whole_of(name)
+        relation = whole if options.keep_subtypes else fold_subtype(whole)
+        folded[relation + name.removeprefix(whole)] += count
+    return folded
+
+
 def _choose_relations(
-    options: SyntacticOptions,
-    scheme: str,
-    arcs: Mapping[str, int],
-    sentences: Iterable[Sentence],
+    options: SyntacticOptions, scheme: str, present: Counter[str], parts: Counter[str]
 ) -> tuple[str, ...]:
-    present: Counter[str] = Counter()
-    if options.arcs != BASIC:
-        arcs = count_arcs(options.arcs, sentences)
-    for relation, count in arcs.items():
-        present[relation if options.keep_subtypes else fold_subtype(relation)] += count
     if options.relations is None and options.arcs.startswith(MISC):
         return tuple(sorted(present))
     if options.relations is None:
@@ -320,23 +358,41 @@ def _choose_relations(
                 f"relations ({it_has(sorted(present), 50)}); name some with `relations`, or pass "
                 "none to score without syntax"
             )
-        return tuple(name for name in DEFAULT_RELATIONS[scheme] if present[name])
+        return _in_parts((name for name in DEFAULT_RELATIONS[scheme] if present[name]), parts)
     if options.relations == ALL_RELATIONS:
-        return tuple(sorted(present))
+        return _in_parts(sorted(present), parts)
     for relation in options.relations:
-        if not present[relation]:
-            raise CorpusError(_absent(relation, present))
+        if not present[relation] and not parts[relation]:
+            raise CorpusError(_absent(relation, present, parts))
     return tuple(dict.fromkeys(options.relations))
+
+
+_TWO = ("nsubj", "obj", "dobj")
+"""Relations that are two by default: heads that follow pronouns need not follow nouns."""
+
+
+def _in_parts(relations: Iterable[str], parts: Mapping[str, int]) -> tuple[str, ...]:
+    """Put the parts that there are in the place of subjects and objects."""
+    chosen: list[str] = []
+    for relation in relations:
+        halves = [f"{relation}/{part}" for part in PARTS if parts.get(f"{relation}/{part}")]
+        chosen += halves if relation in _TWO and halves else [relation]
+    return tuple(chosen)
 
 
 def absent_defaults(options: SyntacticOptions, scheme: str, chosen: Sequence[str]) -> list[str]:
     """List default relations that the corpus lacks; empty if relations were named."""
     if options.relations is not None or options.arcs.startswith(MISC):
         return []
-    return [name for name in DEFAULT_RELATIONS.get(scheme, ()) if name not in chosen]
+    wholes = set(map(whole_of, chosen))
+    return [name for name in DEFAULT_RELATIONS.get(scheme, ()) if name not in wholes]
 
 
-def _absent(relation: str, present: Counter[str]) -> str:
+def _absent(relation: str, present: Counter[str], parts: Counter[str]) -> str:
+    if (whole := whole_of(relation)) != relation and present[whole]:
+        if not parts:
+            return f"{relation!r} needs parts of speech, and the corpus has none; give {whole!r}"
+        return f"the corpus has arcs of {whole!r}, and none of {relation!r}; give {whole!r}"
     if fold_subtype(relation) != relation and present[fold_subtype(relation)]:
         return (
             f"relation {relation!r} has a subtype, but subtypes are folded; "

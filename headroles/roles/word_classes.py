@@ -22,8 +22,6 @@ COLUMNS = (UPOS, "xpos", "lemma")
 KEYED = ("feats", "misc")
 _SAME = {"PROPN": "NOUN"}
 """Parts of speech that stand where those of another class stand."""
-OPEN = frozenset({"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"})
-"""The parts of speech of content words: the open classes of Universal Dependencies."""
 
 
 def check_classes(source: str) -> str:

@@ -266,7 +266,9 @@ _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
 
 def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
-    relations = choose_relations(options, corpus.record.scheme, corpus.relations, corpus)
+    relations = choose_relations(
+        options, corpus.record.scheme, corpus.relations, corpus.parts, corpus
+    )
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
     if options.attention == CROSS:
         roles = tuple(replace(role, words=_words_across(role)) for role in roles)

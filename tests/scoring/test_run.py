@@ -46,7 +46,8 @@ from tests.reference import (
 )
 from tests.rounding import WEIGHTS, assert_same_sums, sizes_of, sizes_of_scores
 
-RELATIONS = ("nsubj", "obj", "amod", "advmod")
+PARTS = tuple(f"{name}/{part}" for name in ("nsubj", "obj") for part in ("content", "function"))
+RELATIONS = (*PARTS, "amod", "advmod")
 Run: TypeAlias = Callable[..., HeadScores]
 
 
@@ -174,7 +175,7 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
     file = tmp_path / "short.conllu"
     file.write_text(short + conllu_sentence(long, "long", "b"), "utf-8")
     both = run(file)
-    contrast = both.role_ids.index("syntactic:nsubj:to_governor:beyond_offset")
+    contrast = both.role_ids.index("syntactic:nsubj/function:to_governor:beyond_offset")
     assert both.counts[:, contrast].tolist() == [0, 1]
     assert np.isnan(both.values[0, ..., contrast]).all()
     assert np.isfinite(both.values[1, ..., contrast]).all()
@@ -214,7 +215,7 @@ def test_absent_relations_are_refused(sample: Path, relation: str, message: str)
 
 def test_absent_default_relations_are_left_out_and_named(run: Run, treebank: Path) -> None:
     scores = run(treebank)
-    assert scores.role_ids == role_ids(["nsubj", "obj", "amod"])
+    assert scores.role_ids == role_ids(["nsubj/function", "obj/function", "amod"])
     assert scores.facts.absent_relations == ["advmod"]
 
 
@@ -338,7 +339,7 @@ def test_contrasts_equal_their_definition(
 ) -> None:
     write_treebank(tmp_path / "short.conllu")
     options = ScoreOptions(
-        relations=RELATIONS[:2], batch_tokens=batch_tokens, score=score, controls="none"
+        relations=("nsubj", "obj"), batch_tokens=batch_tokens, score=score, controls="none"
     )
     loading = ModelOptions(tokenizer=tokenizer, device="cpu")
     encoder = load_encoder(make_bert(layers=len(REACHES), heads=HEADS), loading)
@@ -357,7 +358,7 @@ def test_contrasts_equal_their_definition(
         tokens, ids = cut(example, tokenizer)
         n_long += len(tokens.words) > len(tokens.governors) + 4
         for layer, reach in enumerate(REACHES):
-            asked = (RELATIONS[:2], Asked(score, reach))
+            asked = (("nsubj", "obj"), Asked(score, reach))
             expected = reference_scores(planted(ids, layer), tokens, *asked)
             assert largest_difference(own[layer], roles, expected, size[layer]) <= 1
     assert n_long > 10

@@ -58,6 +58,7 @@ CONTROLS_IN_WORDS = {
 }
 _OF_ALIGNMENTS = {"cross": {TREES: "the alignments of other pairs"}}
 """Words of controls that differ by the attention that was read."""
+_NONE_SHOWN = "none shown: add documents"
 NOT_CONTROLLED = (
     "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
     "`beyond_offset`."
@@ -362,7 +363,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         role or step that the table does not have.
         """
         if beyond not in STEPS:
-            raise UsageError(f"`beyond={beyond!r}` is no step of evidence; pass {', '.join(STEPS)}")
+            raise UsageError(f"{beyond!r} is no step of evidence; pass one of {', '.join(STEPS)}")
         is_named = self.frame["role"].isin(self._named(role))
         return heads_in(self.frame[is_named & reaches(self.frame, beyond)])
 
@@ -421,7 +422,9 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         if (doubt := next(about_fit(self.scored), "")) in cautions:
             cautions.remove(doubt)
             yield Warned(doubt)
-        yield "\n".join(self._about_run())
+        first, *facts = self._about_run()
+        yield first
+        yield " ".join(facts)
         yield from self._heads_grid()
         if len(arcs):
             yield from self._arcs_grid(arcs)
@@ -444,23 +447,22 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
     def _about_run(self) -> Iterator[str]:
         """Name model, corpus, level of tests, skipped examples, and roles that no example has."""
         record, corpus = self.scored, self.scored.corpus
-        named, skipped = "Heads are named layer-head, counted from 0.", corpus.skipped.items()
         if record.is_by_hand:
-            yield f"Scores made by hand. {named}"
+            yield "Scores made by hand."
         else:
             over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
+            texts = numbered(corpus.sentences, "text" if corpus.format == "arcs" else "sentence")
             documents = numbered(corpus.documents, "document")
             yield (
                 f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
-                f"{record.model.heads} heads) over {over}:"
+                f"{record.model.heads} heads) over {over}: {texts}, {documents}."
             )
             if sight := record.model.sight:
                 yield f"{sight[0].upper()}{sight[1:]}."
-            texts = numbered(corpus.sentences, "text" if corpus.format == "arcs" else "sentence")
-            yield f"{texts}, {documents}, {numbered(corpus.examples, 'example')}. {named}"
         offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
         yield about_level(self.options.tests, self.facts, offset_margin)
-        yield from (f"Skipped {reason}: {count}." for reason, count in skipped)
+        yield "Heads: layer-head, from 0."
+        yield from (f"Skipped {reason}: {count}." for reason, count in corpus.skipped.items())
         absent: dict[str, list[str]] = {}
         for role, reason in self.facts["left_out"].items():
             absent.setdefault(reason, []).append(self.in_words(role))
@@ -476,7 +478,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             if not heads and not undecided and not words.startswith(" "):
                 without.append(words)
                 continue
-            which = named_heads(heads, self.scored.model.layers) if heads else ""
+            which = named_heads(heads, self.scored.model.layers) if heads else _NONE_SHOWN
             best = next(iter(Grid.from_frame(strongest[:1], cells).rows), ("", ""))
             rows.append((words, str(len(heads)), str(len(undecided)), which, *best))
         if rows:
@@ -485,9 +487,6 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             yield Grid((*titles, "Which", "Strongest", unit_of(score)), tuple(rows), left=left)
         if without:
             yield f"No head passed the test for: {listed(without)}."
-        if any(heads == "0" and undecided != "0" for _, heads, undecided, *_ in rows):
-            units = "examples" if self.facts["clustered_by"] == "none" else "documents"
-            yield f"0 means that no head is shown; more {units} may decide the undecided heads."
 
     def _targets(
         self, pairs: pd.DataFrame, others: pd.DataFrame
@@ -650,16 +649,15 @@ def about_level(
         over = f"its first choice is right in more than {limit:.0%} of cases"
         if offset_margin:
             points = f"{100 * offset_margin:g} points"
-            over += f"\nand, for grammatical partners, beats the best fixed offset by {points}"
+            over += f" and, for grammatical partners, beats the best fixed offset by {points}"
     else:
         unit = f"{limit:g} in {score.name} score"
         if score.name == BIAS.name:
             unit = f"{limit:g} times uniform"
         over = f"its mean attention exceeds {unit}"
         if margin:
-            over += (
-                f"\nand, for pairs of words, that to other words at the same distance by {margin:g}"
-            )
+            others = "that to other words at the same distance"
+            over += f" and, for pairs of words, {others} by {margin:g}"
     kind = "false discovery" if tests.correction.startswith("fdr") else "family-wise error"
     rate = f"{kind} rate {tests.alpha:.2g}"
     if tests.correction == "none":
