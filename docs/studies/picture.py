@@ -17,11 +17,11 @@ ROLES = (
     "local",
     "delimiter:cls",
     "block:ratio",
-    "syntactic:nsubj:to_governor",
-    "syntactic:obj:to_governor",
-    "syntactic:obj:to_dependent",
+    "syntactic:nsubj/content:to_governor",
+    "syntactic:nsubj/function:to_governor",
+    "syntactic:obj/content:to_governor",
+    "syntactic:obj/content:to_dependent",
     "syntactic:amod:to_governor",
-    "syntactic:amod:to_dependent",
 )
 
 

@@ -22,7 +22,7 @@ _LINE = 100
 """Characters of a line of text."""
 _SUMMARY = 17
 """Lines of a summary: with next steps and the folder it fills a screen of 20."""
-_LONG = 4
+_LONG = 3
 """Rows of a grid that are cut first."""
 _MOST_WARNINGS = 3
 SEE_FULL = "see `.in_full()`."

@@ -44,6 +44,7 @@ from headroles.studies.classification.role_table import (
     unit_of,
 )
 from headroles.studies.comparison.joining import join_scores
+from headroles.studies.evidence import STEPS
 from headroles.studies.heads import (
     HeadColumns,
     ScoreLevel,
@@ -71,7 +72,7 @@ from headroles.testing.evidence import (
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.options import TestOptions
-from headroles.wording import listed
+from headroles.wording import listed, numbered
 
 BEFORE = "before"
 STATUSES = ("kept", "gained", "lost", "absent", "undecided", "untestable")
@@ -166,11 +167,13 @@ class RoleComparison(Result[CompareOptions, ComparisonFacts]):
             "checkpoint layer head role n n_clusters mean_before mean_after difference sd "
             "standard_error effect_size ci_low ci_high statistic p_value margin p_changed "
             "p_changed_adjusted changed p_equivalent p_equivalent_adjusted equivalent change "
-            "certified certified_difference threshold answer_before answer_after status note"
+            "certified certified_difference threshold answer_before answer_after evidence_before "
+            "evidence_after status note"
         ).split()
     )
     schema: ClassVar[Mapping[str, Column]] = {
         **dict.fromkeys(("answer_before", "answer_after"), one_of(*ANSWERS, POSITIONAL)),
+        **dict.fromkeys(("evidence_before", "evidence_after"), one_of("", *STEPS)),
         "status": one_of(*STATUSES),
         "change": one_of(*CHANGES.values(), UNTESTABLE),
         "certified": one_of(*CHANGES.values(), _TRIVIAL, UNTESTABLE, ""),
@@ -357,6 +360,8 @@ class RoleComparison(Result[CompareOptions, ComparisonFacts]):
         for status, changes in happened.items():
             if len(changes):
                 yield f"{status.capitalize()}: {_named(changes, self)}."
+        if further := _about_steps(of_last):
+            yield further
         is_controlled = has_offsets or self.facts["distance_margin"]
         if not is_controlled and (rows["group"] == SYNTACTIC).any():
             yield NOT_CONTROLLED.replace("some of these", "some syntactic")
@@ -381,6 +386,22 @@ def role_status(before: ArrayLike, after: ArrayLike) -> NDArray[np.str_]:
     cases = (untested | untestable, had & has, lacked & has, had & lacks, lacked & lacks)
     answers = ("untestable", "kept", "gained", "lost", "absent")
     return np.select(cases, answers, default="undecided")
+
+
+def _about_steps(rows: pd.DataFrame) -> str:
+    """Count the heads that keep a role with evidence up to another step; empty without any."""
+    kept = rows[rows["status"] == "kept"]
+    places = (kept[f"evidence_{side}"].map(("", *STEPS).index) for side in ("before", "after"))
+    before, after = places
+    farther, less = (
+        len(kept[which].groupby(["layer", "head"])) for which in (after > before, after < before)
+    )
+    if not farther + less:
+        return ""
+    return (
+        f"Evidence for a kept role goes a step farther after for {numbered(farther, 'head')}, less "
+        f"far for {less}; a step not shown may be undecided."
+    )
 
 
 def is_certified(frame: pd.DataFrame) -> pd.Series[bool]:
@@ -724,13 +745,15 @@ def _with_answers(frame: pd.DataFrame, tables: Mapping[str, RoleTable]) -> pd.Da
     key = ["layer", "head", "role"]
     rows = pd.concat({name: table.frame.set_index(key) for name, table in tables.items()})
     before = rows.loc[BEFORE].reindex(pd.MultiIndex.from_frame(frame[key]))
-    after = rows["answer"].reindex(pd.MultiIndex.from_frame(frame[["checkpoint", *key]]))
+    after = rows.reindex(pd.MultiIndex.from_frame(frame[["checkpoint", *key]]))
     # A role table has no row for a role that no example has.
-    answers = before["answer"].array, after.fillna(UNTESTABLE).array
+    answers = before["answer"].array, after["answer"].fillna(UNTESTABLE).array
     return frame.assign(
         threshold=before["threshold"].array,
         answer_before=answers[0],
         answer_after=answers[1],
+        evidence_before=before["evidence"].array,
+        evidence_after=after["evidence"].fillna("").array,
         status=role_status(*answers).astype(object),
     )
 
