@@ -112,7 +112,9 @@ def prepare(
     options = RoleOptions(**(scoring or {}))
     try:
         with prepared(read_conllu(file, **(reading or {}))) as corpus:
-            relations = choose_relations(options, corpus.record.scheme, corpus.relations)
+            relations = choose_relations(
+                options, corpus.record.scheme, corpus.relations, corpus.parts
+            )
             encoder = ExampleEncoder(make_tokenizer(), MAX_TOKENS)
             skipped: Skipped = Counter()
             encoded = encoder.encode(make_examples(corpus, pairing), skipped)

@@ -38,8 +38,9 @@ ROLES = "local delimiter:sep position:-1 self punctuation syntactic block entrop
 
 @pytest.fixture(scope="module")
 def scores(bert_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> HeadScores:
-    treebank = write_treebank(tmp_path_factory.mktemp("corpus"))
-    return score_heads(bert_folder, read_conllu(treebank), beyond_offset=False, roles=ROLES)
+    corpus = read_conllu(write_treebank(tmp_path_factory.mktemp("corpus")))
+    options: dict[str, Any] = {"beyond_offset": False, "relations": "nsubj,obj,amod"}
+    return score_heads(bert_folder, corpus, roles=ROLES, **options)
 
 
 def attention(scores: HeadScores, role: str, **options: Any) -> WordAttention:
