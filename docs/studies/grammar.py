@@ -61,6 +61,10 @@ def main() -> None:
         show(name, TABLES[name](results))
 
 
+RELATIONS = "nsubj,obj,amod,advmod"
+"""Relations of all dependents, nouns and pronouns together."""
+
+
 @dataclass(frozen=True)
 class Results:
     """Scores of rules and of models over a treebank: from a folder, or made and kept there."""
@@ -76,10 +80,10 @@ class Results:
         return list(islice(read_conllu(self.treebank), self.n_sentences))
 
     def of_model(self, model: str) -> HeadScores:
-        """Return the scores of a model, by default options."""
+        """Return the scores of a model, by default options but for `RELATIONS`."""
         place = self.folder / Path(model).name
         if not place.exists():
-            score_heads(model, self.sentences()).save(place)
+            score_heads(model, self.sentences(), relations=RELATIONS).save(place)
         return HeadScores.load(place)
 
     def of_rules(self, name: str, make: Callable[[View], FloatArray]) -> HeadScores:
@@ -94,7 +98,7 @@ class Results:
                 key: encode(tokenizer, one.words, one.spaces)[1] for key, one in sentences.items()
             }
             saved = SavedAttention(Ruled(sentences, words, make), words)
-            chosen = {"roles": "syntactic", "pairing": "none"}
+            chosen = {"roles": "syntactic", "pairing": "none", "relations": RELATIONS}
             score_heads(saved, list(sentences.values()), **chosen).save(place)
         return HeadScores.load(place)
 
