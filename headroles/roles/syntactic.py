@@ -1,4 +1,4 @@
-"""Syntactic heads: attention from a word to its governor, or to its dependents.
+"""Roles of arcs: attention from a word to its governor, or to its dependents.
 
 Arcs are those of the dependency tree, of enhanced dependencies, or of a key of the column MISC.
 """

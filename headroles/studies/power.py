@@ -20,7 +20,7 @@ from headroles.results.consistency import Rule, at_most, on_side
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown
 from headroles.scoring.scores import HeadScores
-from headroles.studies.evidence import CONTRASTS, DISTANCE, RoleHypotheses
+from headroles.studies.evidence import CONTRASTS, DISTANCE, STEPS, RoleHypotheses
 from headroles.studies.heads import (
     ScoreLevel,
     ThresholdOptions,
@@ -71,8 +71,9 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
     both answers need examples. ``examples_with_score`` is the number of examples with a score for
     the role at which the test has the wanted power, and ``corpus_examples`` the number of all
     examples among which are so many with a score, in documents like the pilot's if documents are
-    clusters. Infinity is for a mean at the threshold, NaN for heads that cannot be planned for;
-    ``note`` gives the reason.
+    clusters. ``examples_class`` and ``examples_attractors`` are the examples of a corpus that shows
+    these steps of evidence too, NaN where the pilot does not go so far. Infinity is for a mean at
+    the threshold, NaN for heads that cannot be planned for; ``note`` gives the reason.
 
     With ``plan`` as `power_analysis` returns it:
 
@@ -85,7 +86,8 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_power"}
     columns: ClassVar[tuple[str, ...]] = tuple(
         "layer head role n n_clusters mean effect_size threshold direction alpha_per_test "
-        "design_effect examples_with_score corpus_examples note".split()
+        "design_effect examples_with_score corpus_examples examples_class examples_attractors "
+        "note".split()
     )
     schema: ClassVar[Mapping[str, Column]] = {"direction": one_of(YES, POSITIONAL, NO, "")}
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -139,6 +141,14 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
         cells = order[[*HEAD_SHARES]].map(_rounded)
         rows = tuple((self.in_words(role), *shares) for role, *shares in cells.itertuples())
         yield Grid(("Examples to decide of", "half the heads", "nine tenths", "all"), rows)
+        for step in STEPS[1:]:
+            of_step = self.frame[f"examples_{step}"].dropna().to_numpy(dtype=np.float64)
+            if len(of_step):
+                half = _rounded(float(np.median(of_step)))
+                yield (
+                    f"Evidence up to *{step}*: {half} examples show half of {len(of_step)} heads "
+                    "and roles whose pilot goes so far."
+                )
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 
 
@@ -165,7 +175,8 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
     different sizes it is inexact. The means of a pilot are themselves uncertain, and heads chosen
     for their large means have smaller means in a new corpus: take the answer as a lower bound.
 
-    A role of pairs of words takes two tests, of mean and contrast; the plan is for the harder one.
+    A role of pairs of words takes several tests, of the mean and of contrasts; the plan is for the
+    hardest one. The further steps of evidence are planned each by itself.
 
     Args:
         scores: from `score_heads`, of a corpus like the planned one.
@@ -210,6 +221,10 @@ def power_analysis(scores: HeadScores, options: PowerOptions) -> PowerAnalysis:
             _plan_for_contrast(frame, tested.legs[contrast])
     for _, rows in frame[frame["direction"] != ""].groupby("direction"):
         _plan(frame, rows, options, int(ok.sum()), scores.n_examples)
+    for step in STEPS[1:]:
+        frame[f"examples_{step}"] = _examples_of_step(
+            frame, tested, step, options, scores.n_examples
+        )
     note_removed(frame, scores.record)
     facts: PowerFacts = {
         **options.facts_about(scores.score),
@@ -233,6 +248,33 @@ def _plan_for_contrast(frame: pd.DataFrame, leg: Leg) -> None:
     is_harder = (of_contrasts["ease"] < rows["ease"]) | (beyond.direction < 0)
     takes = (rows["direction"] == YES) & beyond.is_tested & is_harder
     frame.loc[rows.index[takes], of_contrasts.columns] = of_contrasts[takes]
+
+
+def _examples_of_step(
+    frame: pd.DataFrame,
+    tested: RoleHypotheses,
+    step: str,
+    options: PowerOptions,
+    n_examples: int,
+) -> FloatArray:
+    """Return the examples (T,) that show a step of evidence, and all before it.
+
+    NaN for heads that are not planned to be shown to have the role, or that lack a contrast of the
+    step, or whose contrast is below its margin in the pilot.
+    """
+    before = STEPS[STEPS.index(step) - 1]
+    needed = frame["corpus_examples"] if before == DISTANCE else frame[f"examples_{before}"]
+    needed = needed.where(frame["direction"] == YES)
+    for contrast in CONTRASTS[step]:
+        if contrast not in tested.legs:
+            return np.full(len(frame), np.nan)
+        leg = tested.legs[contrast]
+        plan = frame.loc[leg.subjects].assign(**_measured(leg.hypotheses), corpus_examples=np.nan)
+        is_planned = leg.hypotheses.is_tested & (leg.hypotheses.direction > 0)
+        _plan(plan, plan[is_planned], options, int(leg.hypotheses.is_tested.sum()), n_examples)
+        of_leg = plan["corpus_examples"].reindex(frame.index)
+        needed = needed.where(needed >= of_leg, of_leg).where(of_leg.notna() & needed.notna())
+    return np.asarray(needed, dtype=np.float64)
 
 
 def _measured(pilot: Hypotheses) -> dict[str, FloatArray | IntArray]:

@@ -270,6 +270,27 @@ def test_of_mean_and_contrast_the_harder_test_is_planned() -> None:
     assert both["corpus_examples"][1] > 10 * alone["corpus_examples"][1]
 
 
+def test_each_step_of_evidence_is_planned_by_itself() -> None:
+    """Contrasts with the class that are easy, hard, and below the margin; and none between."""
+    arc = "syntactic:nsubj:to_governor"
+    roles = [arc, *(f"{arc}:{name}" for name in ("beyond_offset", "near", "near:back", "between"))]
+    means = np.array([[[9, 5, 5, 5, 1.0], [9, 5, 0.7, 5, 5], [9, 5, 0.3, 5, 5]]])
+    values = np.random.default_rng(0).normal(means[None], 1, (200, 1, 3, 5))
+    plan = power_analysis(make_scores(values, roles))
+    yes, of_class, past = (
+        plan.frame[name].to_numpy()
+        for name in ("corpus_examples", "examples_class", "examples_attractors")
+    )
+    assert (yes[:2] <= of_class[:2]).all()
+    assert of_class[1] > 10 * of_class[0]
+    assert past[0] > of_class[0]
+    assert past[1] == of_class[1]
+    assert np.isnan([of_class[2], past[2]]).all()
+    assert "Evidence up to *class*" in flat(plan)
+    without = power_analysis(make_scores(values[..., :2], roles[:2])).frame
+    assert without["examples_class"].isna().all()
+
+
 def test_record_and_display() -> None:
     plan = plan_for(np.random.default_rng(0).normal(3, 1, (30, 2, 3, 2)), 3, threshold=2.5)
     assert set(plan.frame["threshold"]) == {2.5}
