@@ -131,7 +131,7 @@ def _bart(name: str) -> Family:
     return Family(name, _BART_PATHS, note=_HALF)
 
 
-_HALF = "an encoder-decoder: its encoder, or with --attention its decoder or cross-attention"
+_HALF = "an encoder-decoder: its encoder, or with `attention` its decoder or cross-attention"
 
 FAMILIES = {
     "bert": Family("BERT"),

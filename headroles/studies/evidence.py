@@ -179,6 +179,7 @@ class RoleHypotheses:
         """Answer by the tests of ``options``; without a contrast, the mean alone decides."""
         above, below = (find_p_values(self.means, options, side) for side in ("greater", "less"))
         legs, alpha = self._legs_of(DISTANCE), options.alpha
+        names = [name for name in CONTRASTS[DISTANCE] if name in self.legs]
         of_legs = [self._p_of_distance(leg, options) for leg in legs]
         having = all_of([above, *of_legs], options)
         positional = np.zeros(self.means.n_tests, dtype=bool)
@@ -193,7 +194,7 @@ class RoleHypotheses:
         )
         shown = {"mean": above.shows(alpha)} | {
             "contrast" if name == BEYOND_OFFSET else "other trees": p_values.shows(alpha)
-            for name, p_values in zip(CONTRASTS[DISTANCE], of_legs, strict=False)
+            for name, p_values in zip(names, of_legs, strict=True)
         }
         return Answered(answers, having, below, _what_is_open(answers, shown) if legs else None)
 
@@ -296,6 +297,8 @@ def _legs(
         size = size_of_scores(sample)
         tests = _tests(sample, margin, own, clusters, size, own.bounds(scores))
         legs[contrast] = Leg(tests, subjects, len(columns.indices[0]))
+    if scores.score.of_first_choice:  # which rules are for
+        return legs
     of_trees = _leg_of_trees(scores, columns, clusters, margin)
     return legs if of_trees is None else {**legs, BEYOND_TREES: of_trees}
 

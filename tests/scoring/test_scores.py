@@ -341,13 +341,13 @@ def test_first_choices_that_were_saved_without_class_rules_load(
 ) -> None:
     scores = score_heads(bert_folder, read_conllu(sample), score="hit", roles="syntactic")
     assert scores.class_hits is not None
-    rules = scores.class_rules("syntactic:obj:to_governor").rules
+    rules = scores.class_rules("syntactic:obj/content:to_governor").rules
     assert str(rules[0]) == "nearest verb to the left"
     loaded = HeadScores.load(scores.save(tmp_path / "new"))
     assert loaded == scores
     assert loaded.class_hits is not None
     assert loaded.class_hits.dtype == np.uint16
-    some = loaded.select(np.array([3, 1]), ["syntactic:obj:to_governor"])
+    some = loaded.select(np.array([3, 1]), ["syntactic:obj/content:to_governor"])
     place = scores.role_ids.index("syntactic:obj:to_governor")
     np.testing.assert_array_equal(some.class_hits, scores.class_hits[[3, 1]][:, [place]])
     facts = {name: fact for name, fact in scores.record.facts.items() if name != "class_rules"}

@@ -153,7 +153,9 @@ STUDIES = {
 }
 TRIED_BY_OTHERS = {
     **dict.fromkeys(("read_conllu", "read_arcs", "read_text", "read_pairs"), "tests/corpus"),
-    "test_claims": "tests/studies/claims",
+    "read_bitext": "tests/corpus",
+    "load_model": "tests/models",
+    **dict.fromkeys(("test_claims", "combine_claims"), "tests/studies/claims"),
     "attention_of": "tests/studies/inspection",
     "score_attention": "tests/models/test_functions.py",
 }
@@ -168,12 +170,15 @@ def test_every_study_is_tried_here() -> None:
     }
     tried = {study.function.__name__ for study in STUDIES.values()}
     assert tried | {*TRIED_BY_OTHERS} == with_options
-    assert {command.load().__name__ for command in COMMANDS if command.is_made} <= tried
+    made = {command.load().__name__ for command in COMMANDS if command.is_made}
+    assert made <= tried | {*TRIED_BY_OTHERS}
 
 
 OF_THE_TASK = {"masked_share", "mask_seed"}
 """Options of masked language models (tests/tasks)."""
-OF_OTHERS = ("objective", "dtype", "separator")
+OF_TRANSLATIONS = {"target_rows", "target_tokenizer"}
+"""Options of translation models (tests/scoring/test_targets.py)."""
+OF_OTHERS = ("objective", "dtype", "separator", "attention", "target_rows")
 """Choices that ask for another model, machine or file; tests of tables have files of each."""
 
 
@@ -202,7 +207,8 @@ def test_the_work_looks_at_every_option(
         new = places["NEW"] / str(number)
         new.mkdir()
         study.run({**places, "NEW": new}, study.asked(places, given))
-    assert {one.name for one in fields_of(study.function.options)} <= looked | OF_THE_TASK
+    others = OF_THE_TASK | OF_TRANSLATIONS
+    assert {one.name for one in fields_of(study.function.options)} <= looked | others
 
 
 @pytest.mark.parametrize("name", STUDIES)

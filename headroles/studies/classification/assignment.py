@@ -262,7 +262,7 @@ def assign(
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     facts: RoleFacts = {
         **options.facts_about(scores.score),
-        "distance_margin": options.margin_of(scores.score) * bool(tested.legs),
+        "distance_margin": options.margin_of(scores.score) * (BEYOND_OFFSET in tested.legs),
         "offsets": {role: rule.offsets for role, rule in tested.rules.items()},
         "class_rules": {
             role: (str(rule.rules[0]), str(rule.rules[1]))

@@ -58,7 +58,7 @@ CONTROLS_IN_WORDS = {
 }
 _OF_ALIGNMENTS = {"cross": {TREES: "the alignments of other pairs"}}
 """Words of controls that differ by the attention that was read."""
-_NONE_SHOWN = "none shown: add documents"
+_NONE_SHOWN = "none: add documents"
 NOT_CONTROLLED = (
     "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
     "`beyond_offset`."
@@ -478,7 +478,9 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             if not heads and not undecided and not words.startswith(" "):
                 without.append(words)
                 continue
-            which = named_heads(heads, self.scored.model.layers) if heads else _NONE_SHOWN
+            which = named_heads(heads, self.scored.model.layers)
+            if not heads:
+                which = _NONE_SHOWN if undecided else "none"
             best = next(iter(Grid.from_frame(strongest[:1], cells).rows), ("", ""))
             rows.append((words, str(len(heads)), str(len(undecided)), which, *best))
         if rows:
@@ -570,9 +572,9 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         )
         if facts["distance_margin"]:
             rule += (
-                " Of roles of arcs, its score on arcs also has to exceed that on other words at "
-                f"the same distance by more than {facts['distance_margin']:g} (intersection-union "
-                "test)."
+                " For roles of pairs of words, the score must also exceed, by more than "
+                f"{facts['distance_margin']:g}, that of other words at the same distance and that "
+                "of the same places in other trees (intersection-union test)."
             )
         return (definition, rule, *about_controls(self)), (work,)
 
