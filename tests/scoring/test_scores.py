@@ -348,7 +348,7 @@ def test_first_choices_that_were_saved_without_class_rules_load(
     assert loaded.class_hits is not None
     assert loaded.class_hits.dtype == np.uint16
     some = loaded.select(np.array([3, 1]), ["syntactic:obj/content:to_governor"])
-    place = scores.role_ids.index("syntactic:obj:to_governor")
+    place = scores.role_ids.index("syntactic:obj/content:to_governor")
     np.testing.assert_array_equal(some.class_hits, scores.class_hits[[3, 1]][:, [place]])
     facts = {name: fact for name, fact in scores.record.facts.items() if name != "class_rules"}
     record = structs.replace(scores.record, facts=facts)
@@ -356,5 +356,5 @@ def test_first_choices_that_were_saved_without_class_rules_load(
     assert "class_hits" not in pq.read_schema(old / "examples.parquet").names
     read = HeadScores.load(old)
     assert read.class_hits is None
-    assert read.class_rules("syntactic:obj:to_governor").rules == []
+    assert read.class_rules("syntactic:obj/content:to_governor").rules == []
     np.testing.assert_array_equal(read.values, scores.values)
