@@ -79,7 +79,7 @@ def _facts_of_root(name: str, is_own: bool) -> dict[str, Any]:
     group, _, rest = name.partition(":")
     if group == GROUP and ":" in rest:
         relation, _, direction = rest.rpartition(":")
-        words, names = arc_in_words(relation, direction), names_of_arcs(relation)
+        words, names = arc_in_words(relation, direction), names_of_arcs(relation, direction)
         return {"words": words, "relation": relation, "names": list(names)}
     if group == _POSITION and (offset := _whole(rest)):
         return {"words": offset_in_words(offset)}

@@ -58,7 +58,7 @@ from headroles.results.shown import (
     without_pointers,
 )
 from headroles.results.stored import Stored
-from headroles.role_names import find_roles
+from headroles.role_names import GROUP, find_roles
 from headroles.wording import addressed, in_one_line, not_among
 
 if TYPE_CHECKING:
@@ -314,6 +314,12 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
         chosen = []
         for name in map(str, names):
             matching = [value for text, value in known.items() if fnmatchcase(text, name)]
+            if not matching and column == "role" and "*" in name:  # parts have names of the whole
+                matching = [
+                    known[role.id]
+                    for role in self.known_roles(known)
+                    if any(fnmatchcase(f"{GROUP}:{other}", name) for other in role.names)
+                ]
             if not matching and column == "role":
                 matching = [known[role] for role in find_roles(name, self.known_roles(known))]
             if not matching:

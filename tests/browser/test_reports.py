@@ -168,7 +168,7 @@ def test_pointing_at_a_head_shows_its_numbers(
 ) -> None:
     page = open_page(reports["roles"], width)
     data = data_of(page)
-    view = next(one for one in data["views"] if one["words"] == "subject \u2192 its verb")
+    view = next(one for one in data["views"] if one["words"] == "noun subject \u2192 its verb")
     page.locator(".controls select").select_option(label=view["words"])
     cell(page, "1-2").hover()
     told = page.locator(".told").inner_text()

@@ -24,6 +24,7 @@ from headroles.corpus import Example, words_alone
 from headroles.errors import CorpusError, ModelSupportError, UsageError
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions, TargetOptions
+from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_whole
 from tests.reference import mean
@@ -303,6 +304,20 @@ def test_screens_speak_of_source_and_target(bitext: Path, tmp_path: Path) -> Non
     assert set(examples.frame["example"]) <= set(found.scores.ids)
     with pytest.raises(UsageError, match="the weights of cross attention for scores alone"):
         read_attention(found.scores, (0, 0), "aligned", n=1)
+
+
+def test_the_command_reads_a_folder_and_a_bitext(bitext: Path, tmp_path: Path) -> None:
+    (tmp_path / "many.bitext").write_text(3 * bitext.read_text("utf-8"), "utf-8")
+    make_model("bart").save_pretrained(tmp_path / "model")
+    make_tokenizer().save_pretrained(tmp_path / "model")
+    given = ("classify", tmp_path / "model", tmp_path / "many.bitext", "--out", tmp_path / "out")
+    made = run(*given, "--attention", "cross", "--duplicates", "keep")
+    assert made.exit_code == 0, made.output
+    assert "Each token of the target sees all of the source." in made.stdout
+    scores = HeadScores.load(tmp_path / "out")
+    expected = scored(make_model("bart"), read_bitext(tmp_path / "many.bitext"), attention="cross")
+    assert scores.role_ids == expected.role_ids
+    assert scores.n_examples == 3 * len(PAIRS)
 
 
 DEFECTS = [

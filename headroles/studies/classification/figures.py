@@ -374,7 +374,10 @@ def role_map(table: RoleTable) -> HeadMap:
     facts = {
         "interval": ("ci_low", "ci_high"),
         "beyond distance": ("beyond_distance",),
+        "beyond word class": ("beyond_class",),
+        "past attractors": ("past_attractors",),
         "answer": ("answer",),
+        "evidence": ("evidence",),
         "certified": ("certified",),
     }
     title = "Mean scores of heads for a role: layers are rows, heads are columns"

@@ -260,6 +260,18 @@ def test_a_relation_is_the_direction_in_which_the_table_is_stronger(
     assert table.where("obj").roles == tuple(roles)
 
 
+def test_a_relation_names_its_parts() -> None:
+    """In every way of naming: by itself, by an id of the whole, in words, by a pattern."""
+    roles = [f"syntactic:nsubj/{part}:to_governor" for part in ("content", "function")]
+    values = np.random.default_rng(0).normal([5.0, 1.0], 0.5, size=(60, 1, 2, 2))
+    table = assign_roles(make_scores(values, roles))
+    for name in ("nsubj", SUBJECT, "subject", "subject -> its verb", "syntactic:nsubj:*"):
+        assert table.where(name).roles == tuple(roles)
+    assert table.where("noun subject").roles == tuple(roles[:1])
+    assert table.heads_with("pronoun subject -> its verb") == []
+    assert table.heads_with("nsubj") == table.heads_with("nsubj/content") == [(0, 0), (0, 1)]
+
+
 def test_distance_that_was_not_controlled_is_named_and_so_is_the_lack_of_roles() -> None:
     values = np.full((60, 1, 4, 1), 9, dtype=np.float32) + np.arange(60).reshape(-1, 1, 1, 1) / 60
     assert "Score with beyond_offset" in flat(assign_roles(make_scores(values, (SUBJECT,))))
