@@ -196,11 +196,14 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
     to be below, and ``undecided`` if the data show neither, which is not ``no``. Heads with ``yes``
     have the role.
 
-    Roles of pairs of words, such as arcs, need their contrast too: attention to these pairs less
-    that to other words at the same distance. ``yes`` then takes a contrast above
-    ``distance_margin``, and ``p_value`` is the larger of both p-values; ``positional`` is a mean
-    above the threshold with a contrast that is shown not to exceed the margin. The column ``note``
-    says which of the two is open where the answer is ``undecided``.
+    Roles of pairs of words, such as arcs, need contrasts too: attention to these pairs less that to
+    other words at the same distance, and less that to the same places of other trees. ``yes`` then
+    takes both above ``distance_margin``, and ``p_value`` is the largest of all p-values;
+    ``positional`` is a mean above the threshold with a contrast that is shown to lie below the
+    margin. The column ``evidence`` names the farthest step that is shown on top of ``yes``:
+    ``distance``, ``class`` (more than nearer words of the same class) or ``attractors`` (more than
+    such words in between). The column ``note`` says what is open where the answer is
+    ``undecided``.
 
     "Yes" and "no" keep ``alpha`` each. With ``fdr_bh``, ``fdr_by`` and ``bonferroni`` the wrong
     answers of both kinds together keep it too, unless means lie exactly at the threshold; with
