@@ -8,18 +8,17 @@ of the source that are as many words apart, and that no link joins, possible one
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headroles.arrays import MODEL_TERMS, IntArray, rounding_bound
+from headroles.arrays import IntArray
 from headroles.corpus import LINKS, Sentence
 from headroles.reach import SOURCE, TARGET
 from headroles.role_names import BEYOND_OFFSET, contrast_of
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.contrasts import read_contrasts
+from headroles.roles.contrasts import Weighted, contrast_readout
 from headroles.roles.pairs import (
     BACK,
     FindLinks,
@@ -102,20 +101,13 @@ class BeyondDiagonal(Pairs):
         weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
         # the mean of a cell has the weights of all pairs of links in it
         taken = divide(sums_by(of_links, weights, n_cells), totals[:, None])[of_controls]
-        sums = sums_by(pieces.at.owners, weights, batch.size).astype(np.float32)
-        n_terms = sums_by(pieces.at.owners, counted, batch.size) + MODEL_TERMS
-        n_terms += sums_by(at.owners, taken != 0, batch.size)
-        return SieveReadout(
-            function=read_contrasts,
-            arrays=(
-                *pieces.at.padded(batch, weights),
-                *at.padded(batch, taken * shares[:, None]),
-                rounding_bound(1, n_terms).astype(np.float32),
-            ),
-            # the score's constant is part of both sides of the difference and cancels
-            limits=np.stack([0 * sums, -sums, limits[2] - limits[0]]),
-            counts=counts,
-            controls=Counter(),
+        n_taken = sums_by(at.owners, taken != 0, batch.size)
+        return contrast_readout(
+            batch,
+            Weighted(pieces.at, weights, sums_by(pieces.at.owners, counted, batch.size)),
+            Weighted(at, taken * shares[:, None], n_taken),
+            limits,
+            counts,
         )
 
 

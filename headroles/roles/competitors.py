@@ -28,10 +28,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headroles.arrays import MODEL_TERMS, BoolArray, FloatArray, IntArray, rounding_bound
+from headroles.arrays import BoolArray, FloatArray, IntArray
 from headroles.role_names import BETWEEN, NEAR, NEAR_BACK, contrast_of
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.contrasts import beyond_offset, read_contrasts
+from headroles.roles.contrasts import Weighted, beyond_offset, contrast_readout
 from headroles.roles.pairs import (
     FindLinks,
     Pairs,
@@ -139,20 +139,16 @@ class BeyondCompetitors(Pairs):
         is_read = is_scored[pieces.links]
         of_links = sums_by(pieces.links, weights, len(is_scored))
         taken = of_links[rivals.links] * rivals.shares[:, None]
-        totals = sums_by(pieces.at.owners, weights, batch.size).astype(np.float32)
-        n_terms = sums_by(pieces.at.owners, counted, batch.size) + MODEL_TERMS
-        n_terms += sums_by(rivals.at.owners, taken != 0, batch.size)
-        return SieveReadout(
-            function=read_contrasts,
-            arrays=(
-                *pieces.at.chosen(is_read).padded(batch, weights[is_read]),
-                *rivals.at.padded(batch, taken),
-                rounding_bound(1, n_terms).astype(np.float32),
+        return contrast_readout(
+            batch,
+            Weighted(
+                pieces.at.chosen(is_read),
+                weights[is_read],
+                sums_by(pieces.at.owners, counted, batch.size),
             ),
-            # the score's constant is part of both sides of the difference and cancels; all
-            # attention can be on competitors
-            limits=np.stack([0 * totals, -totals, limits[2] - limits[0]]),
-            counts=counts,
+            Weighted(rivals.at, taken, sums_by(rivals.at.owners, taken != 0, batch.size)),
+            limits,
+            counts,
         )
 
 

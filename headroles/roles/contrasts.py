@@ -43,6 +43,7 @@ from sys import intern
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headroles.arrays import MODEL_TERMS, Float32Array, FloatArray, IntArray, rounding_bound
 from headroles.corpus import Sentence
@@ -84,28 +85,61 @@ class BeyondOffset(Pairs):
         n_cells = len(controls.totals)
         taken = divide(sums_by(cells, weights, n_cells), controls.totals[:, None]).astype("f4")
         n_taken = np.bincount(controls.cells, minlength=n_cells)[:, None] * (taken != 0)
-        totals = sums_by(pieces.at.owners, weights, batch.size).astype(np.float32)
-        n_terms = sums_by(pieces.at.owners, counted, batch.size) + MODEL_TERMS
-        n_terms += sums_by(controls.owners, n_taken, batch.size)
         of_links = {
             PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
             ARCS: int(pieces.is_scored.sum()),
             ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
         }
-        return SieveReadout(
-            function=read_contrasts,
-            arrays=(
-                *pieces.at.padded(batch, weights),
-                *controls.at.padded(batch, taken[controls.cells] * controls.weights[:, None]),
-                rounding_bound(1, n_terms).astype(np.float32),
+        return contrast_readout(
+            batch,
+            Weighted(pieces.at, weights, sums_by(pieces.at.owners, counted, batch.size)),
+            Weighted(
+                controls.at,
+                taken[controls.cells] * controls.weights[:, None],
+                sums_by(controls.owners, n_taken, batch.size),
             ),
-            # the score's constant is part of both sides of the difference and cancels; all
-            # attention can be on controls
-            limits=np.stack([0 * totals, -totals, limits[2] - limits[0]]),
-            counts=counts,
-            controls=Counter() if self.find.is_control else Counter(of_links),
+            limits,
+            counts,
+            Counter() if self.find.is_control else Counter(of_links),
         )
+
+
+class Weighted(NamedTuple):
+    """One side of a contrast: pairs (P,) with weights (P, r), and how many count (B, r)."""
+
+    at: PairsOfExamples
+    weights: NDArray[np.floating]
+    n_terms: FloatArray
+
+
+def contrast_readout(
+    batch: PaddedBatch,
+    links: Weighted,
+    controls: Weighted,
+    limits: Float32Array,
+    counts: IntArray,
+    tally: Counter[str] | None = None,
+) -> SieveReadout:
+    """Return the readout of the attention along ``links`` less that to their ``controls``.
+
+    ``limits`` (3, B, r) and ``counts`` (B, r) are those of the roles; ``tally`` counts controls.
+    """
+    totals = sums_by(links.at.owners, links.weights, batch.size).astype(np.float32)
+    n_terms = links.n_terms + MODEL_TERMS + controls.n_terms
+    return SieveReadout(
+        function=read_contrasts,
+        arrays=(
+            *links.at.padded(batch, links.weights),
+            *controls.at.padded(batch, controls.weights),
+            rounding_bound(1, n_terms).astype(np.float32),
+        ),
+        # the score's constant is part of both sides of the difference and cancels; all attention
+        # can be on controls
+        limits=np.stack([0 * totals, -totals, limits[2] - limits[0]]),
+        counts=counts,
+        controls=tally or Counter(),
+    )
 
 
 def read_contrasts(
