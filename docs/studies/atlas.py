@@ -6,7 +6,8 @@ Saves roles with all controls in FOLDER/MODEL-roles and claims in FOLDER/MODEL-c
 them from there in a second run. Encoders of another language are a run of their own into the same
 FOLDER. --out writes the table of all results in FOLDER, and prints, in Markdown:
 
-encoders  heads with each role by encoder, and syntactic heads by the controls
+encoders  heads with each role by encoder, undecided ones in brackets, and syntactic heads by the
+          controls
 relations the best head of each relation by encoder, with its mean beyond distance
 claims    the verdict and the effect of each claim by encoder
 """
@@ -47,7 +48,7 @@ def main() -> None:
     if given.out:
         atlas = atlas_of(given.folder)
         atlas.to_parquet(given.out, index=False, compression="zstd")
-        show("encoders", by_encoder(given.folder))
+        show("encoders", by_encoder(atlas, given.folder))
         show("relations", by_relation(atlas))
         show("claims", by_claim(atlas))
 
@@ -86,16 +87,29 @@ def atlas_of(folder: Path) -> pd.DataFrame:
     return atlas.astype({**numbers, "layer": "Int16", "head": "Int16"})
 
 
-def by_encoder(folder: Path) -> Rows:
-    """Count the heads with each role."""
+def in_brackets(atlas: pd.DataFrame, encoder: str, role: str) -> str:
+    """Count the heads of an encoder with a role, or with any of a group; in brackets undecided."""
+    rows = atlas[(atlas["encoder"] == encoder) & atlas["head"].notna()]
+    rows = rows[(rows["role"] == role) | rows["role"].str.startswith(f"{role}:")]
+    if rows.empty:
+        return ""
+    heads = {
+        answer: set(zip(having["layer"], having["head"], strict=True))
+        for answer, having in rows.groupby("answer")
+    }
+    yes, undecided = (heads.get(answer, set()) for answer in ("yes", "undecided"))
+    return f"{len(yes)} ({len(undecided - yes)})"
+
+
+def by_encoder(atlas: pd.DataFrame, folder: Path) -> Rows:
+    """Count the heads with each role, and undecided ones."""
     for name, table in results(folder, "roles"):
         controls, arcs = table.facts["controls"], table.groups.pairs
         found = {
             control: len({tuple(h) for role, hs in heads.items() if role in arcs for h in hs})
             for control, heads in controls.items()
         }
-        has = {role: role == "syntactic" or role in table.roles for role in COUNTED}
-        counts = {role: len(set(table.heads_with(role))) if has[role] else "" for role in COUNTED}
+        counts = {role: in_brackets(atlas, name, role) for role in COUNTED}
         yield {
             "encoder": name,
             "heads": len(table.frame[["layer", "head"]].drop_duplicates()),

@@ -199,7 +199,8 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
         for name in (*names, self.views[0]):
             table = tables[name]
             shown = table.apply(readable).astype(str)
-            if shown.drop(columns=[*NAMES, "heads"], errors="ignore").isin([""]).all(axis=None):
+            names = [*NAMES, "heads", "undecided"]
+            if shown.drop(columns=names, errors="ignore").isin([""]).all(axis=None):
                 continue
             if is_wide := _width(shown) > WIDE:
                 shown = for_paper(table).apply(readable).astype(str)
@@ -377,9 +378,9 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
             return export_frame(table, fmt, self.record)
         label = label or f"tab:{self.kind.replace(' ', '-')}"
         units = with_units(table, score_of(self.record), self.in_words)
-        return latex_table(units, caption or self._caption(), label).encode()
+        return latex_table(units, caption or self.caption(), label).encode()
 
-    def _caption(self) -> str:
+    def caption(self) -> str:
         """Return a caption with the kind of table, the model, the corpus, and a single role."""
         names = [model.name for model in self.record.models.values() if model.model]
         of = f" of {names[0]}" if len(names) == 1 else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -30,7 +30,7 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.results.result import AnyResult
 from headroles.roles import SCORES
-from headroles.studies.classification.ladder import heads_in
+from headroles.studies.classification.ladder import Count, heads_in
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleTable,
@@ -48,7 +48,7 @@ from headroles.studies.inspection.origin import (
     Wanted,
 )
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
-from headroles.wording import head_name
+from headroles.wording import head_name, numbered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,8 +117,10 @@ def draw_role(table: RoleTable, role: str, ax: Axes | None = None) -> Axes:
     bar.set_ticks(ticks, labels=[f"{tick:.2g}" for tick in ticks])
     bar.minorticks_off()
     ax.set(xlabel="head", ylabel="layer")
-    set_title(ax, role_label(table, role))
-    _explain([ax])
+    count = table.count_of([role])
+    none_shown = f"\n{count.none_shown}" if count.n_open and not count.heads else ""
+    set_title(ax, f"{role_label(table, role)}{none_shown}")
+    _explain([ax], shown_answers(rows).value_counts().to_dict())
     return ax
 
 
@@ -147,7 +149,9 @@ def draw_roles(table: RoleTable, roles: Sequence[str] | None = None) -> Figure:
     for ax, role in zip(axes, chosen, strict=True):
         rows = table.frame[table.frame["role"] == role]
         _draw_map(table, rows, ax, most_labels=8)
-        set_title(ax, f"{role_label(table, role)}\nlargest mean {rows['mean'].max():.2g}", 0.8)
+        largest = f"largest mean {rows['mean'].max():.2g}"
+        in_numbers = _in_numbers(table.count_of([role]))
+        set_title(ax, f"{role_label(table, role)}\n{in_numbers}\n{largest}", 0.8)
         ax.tick_params(labelsize=6)
     axes[0].set_ylabel("layer")
     axes[-1].set_xlabel("head")
@@ -188,8 +192,19 @@ def _draw_map(
     return mesh
 
 
-def _explain(axes: Sequence[Axes]) -> None:
-    """Draw a legend of the marks on some maps: of each answer its cell, and its mark."""
+def _in_numbers(count: Count) -> str:
+    """Return the heads of a count and the undecided ones, for a title."""
+    heads = numbered(len(count.heads), "head")
+    if not count.heads and count.n_open:
+        heads = "none shown"
+    return f"{heads}, {len(count.undecided)} undecided"
+
+
+def _explain(axes: Sequence[Axes], counts: Mapping[Any, int] | None = None) -> None:
+    """Draw a legend of the marks on some maps: of each answer its cell, and its mark.
+
+    Beside the answers of one map stand the ``counts`` of its heads.
+    """
     from matplotlib import colormaps
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -206,12 +221,13 @@ def _explain(axes: Sequence[Axes]) -> None:
         cell: Any = {"facecolor": color, "linewidth": 1 if look else 0} | look
         form = {"color": "black", "linestyle": "none", "markersize": 5, **forms.get(answer, {})}
         if answer in marks:
-            keys[answer] = (Patch(**cell), Line2D([], [], **form))
+            words = answer if counts is None else f"{answer} ({counts.get(answer, 0)})"
+            keys[words] = (Patch(**cell), Line2D([], [], **form))
     legend_below(axes[0], keys=keys)
 
 
 def draw_heads(table: RoleTable) -> Figure:
-    """Draw layers x heads: how many syntactic roles each head has, and how many others.
+    """Draw layers x heads: how many roles of grammatical partners each head has, how many others.
 
     Attention to special tokens, which most heads give, is left out.
 
@@ -224,8 +240,8 @@ def draw_heads(table: RoleTable) -> Figure:
     rows, sizes = table.frame[table.frame["assigned"]], _sizes_of(table)
     others, pairs = table.groups.others, table.groups.pairs
     others = [role for role in others if not role.startswith("delimiter")] or others
-    kind = "syntactic roles" if table.groups.are_arcs else "roles of pairs of words"
-    groups = {f"{kind} of each head": pairs, "other roles, special tokens aside": others}
+    kind = "grammatical partners" if table.groups.are_arcs else "roles of pairs of words"
+    groups = {f"{kind}: roles of each head": pairs, "other roles, special tokens aside": others}
     groups = {title: roles for title, roles in groups.items() if roles}
     layers, heads = sizes
     figure, axes = several_axes(len(groups), max(3.0, 0.4 * heads), 2, layers / heads, least=3)
@@ -237,7 +253,7 @@ def draw_heads(table: RoleTable) -> Figure:
         mesh.set_clim(0, max(3.0, grid.max()))
         write_numbers(ax, mesh, grid)
         ax.set(xlabel="head", ylabel="layer")
-        set_title(ax, title)
+        set_title(ax, f"{title}\n{_in_numbers(table.count_of(roles))}")
     return figure
 
 
@@ -283,7 +299,11 @@ def _findings(table: RoleTable) -> Iterator[str]:
         yield " ".join(_about_partners(table))
         if not table.frame["beyond_distance"].notna().any():
             yield NOT_CONTROLLED
-    rest = [f"{len(row['heads'])} to {table.in_words(role)}" for role, row in others.iterrows()]
+    rest = [
+        f"{len(row['heads'])} to {table.in_words(role)} "
+        f"({len(table.count_of([str(role)]).undecided)} undecided)"
+        for role, row in others.iterrows()
+    ]
     yield (
         f"In addition, heads attend: {', '.join(rest)}."
         if rest
@@ -298,13 +318,18 @@ def _about_partners(table: RoleTable) -> Iterator[str]:
     is_controlled = bool(table.frame["beyond_distance"].notna().any())
     partners = "grammatical partners" if table.groups.are_arcs else "the other word of pairs"
     beyond = ", more than distance explains" if is_controlled else ""
+    undecided = f"{len(first.undecided)} are undecided"
+    if not first.heads and first.n_open:
+        undecided = f"{first.open_tests}: add documents"
     yield (
         f"{len(first.heads)} of the {table.n_heads} heads attend to {partners}{beyond}; "
-        f"{len(first.undecided)} are undecided."
+        f"{undecided}."
     )
     for rung in further:
-        open_heads = f"({len(rung.undecided)} undecided)"
-        yield f"{len(rung.heads)} of them do so {table.beyond[rung.step]} {open_heads}."
+        open_heads = f"{len(rung.undecided)} undecided"
+        if not rung.heads and rung.n_open:
+            open_heads = f"{rung.open_tests}: add documents"
+        yield f"{len(rung.heads)} of them do so {table.beyond[rung.step]} ({open_heads})."
     for best in arcs.reset_index()[:1].to_dict("records"):
         text = (
             f"The clearest is {head_name((best['layer'], best['head']))}, "

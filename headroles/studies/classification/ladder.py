@@ -13,7 +13,8 @@ import pandas as pd
 
 from headroles.models.heads.remaining import Head
 from headroles.studies.evidence import ATTRACTORS, CLASS, DISTANCE, STEPS
-from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES
+from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, UNTESTABLE, YES
+from headroles.wording import numbered
 
 BEYOND = {
     CLASS: "beyond nearer words of the class",
@@ -25,12 +26,42 @@ BEYOND_RULES = BEYOND | {CLASS: "beyond the nearest word of a class"}
 
 
 @dataclass(frozen=True)
-class Rung:
+class Count:
+    """The heads for which something is shown, and the other ones for which it is undecided.
+
+    ``n_open`` of ``n_tests`` tests of heads and roles are undecided.
+    """
+
+    heads: list[Head]
+    undecided: list[Head]
+    n_open: int
+    n_tests: int
+
+    @classmethod
+    def from_rows(cls, rows: pd.DataFrame) -> Count:
+        """Count the heads of rows of a role table by their answers."""
+        n_open = int((rows["answer"] == UNDECIDED).sum())
+        n_tests = int((rows["answer"] != UNTESTABLE).sum())
+        return cls(heads_in(rows[rows["assigned"]]), undecided_in(rows), n_open, n_tests)
+
+    @property
+    def none_shown(self) -> str:
+        """The words for a count of 0, which is no finding while tests are undecided."""
+        if not self.n_open:
+            return "none shown"
+        return f"none shown; {self.open_tests}: add documents"
+
+    @property
+    def open_tests(self) -> str:
+        """How many tests are undecided, in words."""
+        return f"{self.n_open} of {numbered(self.n_tests, 'test')} undecided"
+
+
+@dataclass(frozen=True)
+class Rung(Count):
     """A step of evidence: the heads that it holds for, and those for which it is undecided."""
 
     step: str
-    heads: list[Head]
-    undecided: list[Head]
 
 
 def heads_in(rows: pd.DataFrame) -> list[Head]:
@@ -49,16 +80,17 @@ def ladder(pairs: pd.DataFrame) -> list[Rung]:
 
     Steps that no row was tested for are missing.
     """
-    rungs = [Rung(DISTANCE, heads_in(pairs[pairs["assigned"]]), undecided_in(pairs))]
+    rungs = [Rung(**vars(Count.from_rows(pairs)), step=DISTANCE)]
     for step in STEPS[1:]:
         answers = pairs[f"{step}_answer"]
         if not answers.isin((YES, NO, UNDECIDED)).any():
             continue
+        is_tested = pairs["assigned"] & answers.isin((YES, NO, UNDECIDED))
         reached = reaches(pairs, step)
         is_open = pairs["assigned"] & ~reached & answers.isin((YES, UNDECIDED))
         heads = heads_in(pairs[reached])
         open_heads = [head for head in heads_in(pairs[is_open]) if head not in set(heads)]
-        rungs.append(Rung(step, heads, open_heads))
+        rungs.append(Rung(heads, open_heads, int(is_open.sum()), int(is_tested.sum()), step))
     return rungs
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NotRequired
+from typing import Any, ClassVar, Literal, NotRequired, Self
 
 import numpy as np
 import pandas as pd
@@ -35,9 +35,11 @@ from headroles.role_names import GROUP, POOLED
 from headroles.roles import BIAS, EXCESS, HIT, SCORES, find_roles
 from headroles.scoring.options import PERMUTED_WEIGHTS, PERMUTED_WORDS, TREES
 from headroles.scoring.run_notes import about_fit, describe_run
+from headroles.storage import plain
 from headroles.studies.classification.ladder import (
     BEYOND,
     BEYOND_RULES,
+    Count,
     Rung,
     heads_in,
     ladder,
@@ -58,7 +60,6 @@ CONTROLS_IN_WORDS = {
 }
 _OF_ALIGNMENTS = {"cross": {TREES: "the alignments of other pairs"}}
 """Words of controls that differ by the attention that was read."""
-_NONE_SHOWN = "none: add documents"
 NOT_CONTROLLED = (
     "Distance was not controlled: some of these heads may only look at a fixed place. Score with "
     "`beyond_offset`."
@@ -81,6 +82,7 @@ _DEFINITIONS = {
     ),
 }
 """What each score measures, and the work that defines it."""
+_NONE_SHOWN = "none shown: add texts"
 _WHOLE, _PARTS = "delimiter", {"delimiter:cls", "delimiter:sep"}
 """A role that adds nothing to its parts."""
 
@@ -207,6 +209,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         "heads": "headroles.studies.classification.figures:draw_heads",
         "role": "headroles.studies.classification.figures:draw_role",
     }
+    tested: pd.DataFrame | None = None
+    """The rows that the heads with roles are among, in a table of these heads alone."""
     page: ClassVar[str] = "headroles.studies.classification.figures:role_page"
     filename: ClassVar[str] = "roles"
     hint: ClassVar[str] = "test scores with: headroles assign {folder}"
@@ -313,16 +317,17 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     @property
     def controls(self) -> pd.DataFrame:
-        """Count heads with each role, and heads that would have it in each control.
+        """Count heads with each role, undecided ones, and those that would have it in controls.
 
-        Columns ``role, heads`` and one for each control, NaN for roles that it does not test. The
-        first row is any role of pairs of words.
+        Columns ``role, heads, undecided`` and one for each control, NaN for roles that it does not
+        test. The first row is any role of pairs of words.
         """
         pairs, rows = self.groups.pairs, []
         named = ({GROUP: pairs} if pairs else {}) | {role: [role] for role in self.roles}
         for name, roles in named.items():
-            having = self.frame[self.frame["assigned"] & self.frame["role"].isin(roles)]
-            counts: dict[str, Any] = {"role": name, "heads": len(heads_in(having))}
+            count = self.count_of(roles)
+            counts: dict[str, Any] = {"role": name, "heads": len(count.heads)}
+            counts["undecided"] = len(count.undecided)
             for control, heads in self.facts["controls"].items():
                 tested = [role for role in roles if control != TREES or role in pairs]
                 either = {tuple(head) for role in tested for head in heads.get(role, [])}
@@ -349,7 +354,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         heads: dict[str, Any] = _by_role(self.heads)
         for step in STEPS[1:]:
             heads[step] = _by_role(self.frame[reaches(self.frame, step)])
-        roles = self.frame.groupby("role", sort=False)
+        roles = (self.frame if self.tested is None else self.tested).groupby("role", sort=False)
         heads["undecided"] = {str(role): undecided_in(rows) for role, rows in roles}
         return f"{json.dumps(heads)}\n".encode()
 
@@ -366,6 +371,45 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             raise UsageError(f"{beyond!r} is no step of evidence; pass one of {', '.join(STEPS)}")
         is_named = self.frame["role"].isin(self._named(role))
         return heads_in(self.frame[is_named & reaches(self.frame, beyond)])
+
+    def count_of(self, roles: Collection[str] | None = None) -> Count:
+        """Count the heads with any of some roles, by default of all, and the undecided ones."""
+        rows = self.frame if self.tested is None else self.tested
+        return Count.from_rows(rows if roles is None else rows[rows["role"].isin(roles)])
+
+    def where(
+        self,
+        role: str | Sequence[str] | None = None,
+        layer: int | str | Sequence[int | str] | None = None,
+        only_assigned: bool = False,
+    ) -> Self:
+        """Return rows as `Result.where` does; heads with a role remember those they are among."""
+        rows = super().where(role, layer)
+        tested = self.tested
+        if tested is not None and rows is not self:
+            tested = replace(self, frame=tested, tested=None).where(role, layer).frame
+        if not only_assigned or rows.frame["assigned"].all():
+            return rows if tested is self.tested else replace(rows, tested=tested)
+        having = super(RoleTable, rows).where(only_assigned=True)
+        return replace(having, tested=rows.frame)
+
+    def caption(self) -> str:
+        """Return the caption of all results, with the heads that have a role and undecided ones."""
+        if self.tested is not None:
+            return replace(self, frame=self.tested, tested=None).caption()
+        if self.frame["assigned"].all():  # the rows of other heads may lie elsewhere
+            return super().caption()
+        count = self.count_of()
+        roles = "the role" if len(self.roles) == 1 else "a role"
+        found = f"{count.none_shown[0].upper()}{count.none_shown[1:]}"
+        if count.heads:
+            found = f"{len(count.heads)} of {self.n_heads} heads have {roles}"
+            found += f" ({len(count.undecided)} undecided)"
+        return f"{super().caption()} {found}."
+
+    def to_json(self) -> dict[str, Any]:
+        """Return options, facts and rows, with the numbers of heads and undecided ones by role."""
+        return super().to_json() | {"counts": plain(self.controls.to_dict("records"))}
 
     def _named(self, name: str) -> list[str]:
         """Return the ids of the roles that a user names."""
@@ -474,15 +518,15 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         score, rows, without = self.facts["score"], [], []
         cells = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}
         pairs, others = self.strongest
-        for words, heads, undecided, strongest in self._targets(pairs, others):
-            if not heads and not undecided and not words.startswith(" "):
+        for words, count, strongest in self._targets(pairs, others):
+            if not count.heads and not count.undecided and not words.startswith(" "):
                 without.append(words)
                 continue
-            which = named_heads(heads, self.scored.model.layers)
-            if not heads:
-                which = _NONE_SHOWN if undecided else "none"
+            which = named_heads(count.heads, self.scored.model.layers)
+            if not count.heads:
+                which = _NONE_SHOWN if count.n_open else "none"
             best = next(iter(Grid.from_frame(strongest[:1], cells).rows), ("", ""))
-            rows.append((words, str(len(heads)), str(len(undecided)), which, *best))
+            rows.append((words, str(len(count.heads)), str(len(count.undecided)), which, *best))
         if rows:
             left = frozenset(["Which", "Strongest"])
             titles = (f"Target of the {self.n_heads} heads", "Heads", "Undecided")
@@ -492,18 +536,16 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     def _targets(
         self, pairs: pd.DataFrame, others: pd.DataFrame
-    ) -> Iterator[tuple[str, list[Head], list[Head], pd.DataFrame]]:
-        """Yield what heads attend to, the heads that do, undecided heads, and the strongest row."""
+    ) -> Iterator[tuple[str, Count, pd.DataFrame]]:
+        """Yield what heads attend to, how many do, and the strongest row."""
         if self.groups.pairs:
             partners = "grammatical partners" if self.groups.are_arcs else "words of pairs"
             for rung in self.ladder:
                 words = f"  {self.beyond[rung.step]}" if rung.step in BEYOND else partners
                 strongest = pairs if rung.step not in BEYOND else pairs[:0]
-                yield words, rung.heads, rung.undecided, strongest
+                yield words, rung, strongest
         for role in self.groups.others:
-            rows = self.frame[self.frame["role"] == role]
-            best = others[others.index == role]
-            yield self.in_words(role), heads_in(rows[rows["assigned"]]), undecided_in(rows), best
+            yield self.in_words(role), self.count_of([role]), others[others.index == role]
 
     @property
     def beyond(self) -> Mapping[str, str]:
@@ -546,6 +588,10 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 "Bias scores grow with the length of examples. To compare corpora, score with "
                 "`score='excess'`."
             )
+        for words, count, _ in self._targets(*self.strongest):
+            if not count.heads and count.n_open:
+                target = words.strip()
+                yield f"{target[0].upper()}{target[1:]}: {count.none_shown}."
         notes = self.frame["note"][self.frame["answer"] == UNTESTABLE]
         reasons = notes.str.removeprefix(f"{UNTESTABLE}: ").value_counts()
         if len(reasons):

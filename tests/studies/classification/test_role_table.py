@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from headroles.errors import StorageError, UsageError
 from headroles.report.pages import make_report
 from headroles.results.shown import WIDE, Grid
 from headroles.roles import SCORES
-from headroles.studies.classification.figures import draw_role
+from headroles.studies.classification.figures import draw_role, draw_roles
 from headroles.testing.evidence import ROLE_ANSWERS
 from tests.conftest import flat, make_scores, role_ids
 from tests.report.conftest import parts_of
@@ -278,6 +279,52 @@ def test_distance_that_was_not_controlled_is_named_and_so_is_the_lack_of_roles()
     values = np.random.default_rng(0).normal(1.0, 0.1, size=(20, 1, 3, 1))
     text = repr(assign_roles(make_scores(values, ["local"])))
     assert "No head passed the test for: neighbouring words." in text
+
+
+@pytest.fixture(scope="module")
+def open_roles() -> RoleTable:
+    """Of four heads one attends to neighbours, one may; three may attend to special tokens."""
+    means = np.array([[[5.0, 2.9], [2.9, 2.9], [1.0, 2.9], [1.0, 1.0]]])
+    values = np.random.default_rng(1).normal(0, 1, size=(60, *means.shape))
+    values += means - values.mean(axis=0)
+    table = assign_roles(make_scores(values, ("local", "delimiter")))
+    assert table.answers()["undecided"].tolist() == [1, 3]
+    return table
+
+
+def test_undecided_heads_stand_beside_every_count(open_roles: RoleTable) -> None:
+    """On screens, in captions, figures, pages and JSON; 0 of them is no finding either."""
+    named = {"local": ("1", "1", "0-0"), "delimiter": ("0", "3", "none shown: add texts")}
+    (grid,) = (part for part in open_roles.shown if isinstance(part, Grid))
+    for row_of, (role, cells) in zip(grid.rows, named.items(), strict=True):
+        assert row_of[:4] == (open_roles.in_words(role), *cells)
+    assert "Special tokens: none shown; 3 of 4 tests undecided: add documents." in flat(open_roles)
+    captions = {
+        "local": "neighbouring words. 1 of 4 heads have the role (1 undecided).",
+        "delimiter": "special tokens. None shown; 3 of 4 tests undecided: add documents.",
+    }
+    for role, caption in captions.items():
+        assert caption in open_roles.where(role).export("latex").decode()
+        # heads with the role alone have undecided ones beside them too
+        having = open_roles.where(role, only_assigned=True).export("latex", caption=None).decode()
+        assert caption in having
+    counts = {
+        row["role"]: (row["heads"], row["undecided"]) for row in open_roles.to_json()["counts"]
+    }
+    assert counts == {"local": (1, 1), "delimiter": (0, 3)}
+    heads = open_roles.where(only_assigned=True).export("json", "heads")
+    assert json.loads(heads)["undecided"] == {
+        "local": [[0, 1]],
+        "delimiter": [[0, 0], [0, 1], [0, 2]],
+    }
+    ax = draw_role(open_roles, "delimiter")
+    title = "special tokens\nnone shown; 3 of 4 tests undecided: add documents"
+    assert " ".join(ax.get_title().split()) == " ".join(title.split())
+    (legend,) = ax.figure.legends
+    assert {text.get_text() for text in legend.get_texts()} == {"undecided (3)", "no (1)"}
+    first, second, *_ = draw_roles(open_roles).axes
+    assert "1 head, 1 undecided" in first.get_title()
+    assert "none shown, 3 undecided" in second.get_title()
 
 
 def test_a_part_of_a_table_says_nothing_about_the_rest(
