@@ -197,6 +197,11 @@ def attention_of(
     trust_remote_code: bool = False,
     tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
     device: str = "auto",
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
+    target_rows: Literal["input", "output"] = "input",
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     parser: str | None = None,
     measure: Literal["weights", "norms"] = "weights",
     options: ReadingOptions = ...,
@@ -654,11 +659,12 @@ def read_attention(
 def read_bitext(
     paths: PathLike | Iterable[PathLike],
     *,
+    translations: PathLike | None = None,
     links: PathLike | None = None,
     links_from: int = 0,
     options: BitextOptions = ...,
 ) -> Corpus:
-    """Return the corpus of sentences and their translations, ``source ||| target ||| links``."""
+    """Return the corpus of sentences and their translations."""
 
 def read_conllu(
     paths: PathLike | Iterable[PathLike],

@@ -1,33 +1,37 @@
-"""Sentences and their translations, with the links of an alignment of their words (.bitext)."""
+"""Sentences and their translations, with the links of an alignment of their words.
+
+A bitext is one file (.bitext), or a file of sources and one of translations; either of the two may
+be a treebank.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 from unicodedata import category
 
 from msgspec import Meta
 
-from headroles.corpus.files import CorpusFile, PathLike, find_files, read_lines
+from headroles.corpus.files import CorpusFile, PathLike, find_files, kind_of, read_lines
 from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Sentence, Skipped
+from headroles.corpus.treebanks import SUFFIXES, read_conllu
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Convert, Options, takes
+from headroles.options import Convert, Options, path_text, takes
 from headroles.record import RecordedCorpus
 from headroles.wording import has_halves, shortened
 
 BITEXT, SUFFIX = "bitext", ".bitext"
 SURE, POSSIBLE = LINKS = ("Sure", "Possible")
 """Keys of MISC under which a target word lists the source words that it is linked to, from 1."""
+BETWEEN = "|||"
+"""Mark between a source, its translation and their links."""
 _LINK = re.compile(r"(\d{1,6})([-p])(\d{1,6})")
 _PARTS = 3  # source, target, links
-
-
-def _path(given: PathLike) -> str:
-    return str(given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,43 +40,89 @@ class BitextOptions(Options):
 
     title: ClassVar[str] = "Corpus"
 
-    links: Annotated[str | None, Convert(_path)] = None
-    """File with the links of a bitext (.bitext), a line for each of its lines, such as 0-0 1-2 1p3;
-    left out: the third part of each line of the bitext."""
+    translations: Annotated[str | None, Convert(path_text)] = None
+    """File with the translations of the sentences of another file, in their order: text with a
+    sentence in each line, or a treebank (.conllu)."""
+    links: Annotated[str | None, Convert(path_text)] = None
+    """File with the links of a bitext, a line for each pair, such as 0-0 1-2 1p3; left out: the
+    third part of each line of a .bitext."""
     links_from: Annotated[int, Meta(ge=0, le=1)] = 0
     """Number of the first word in the links of a bitext, 0 or 1."""
 
 
 @takes(BitextOptions)
 def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) -> Corpus:
-    """Return the corpus of sentences and their translations, ``source ||| target ||| links``.
+    """Return the corpus of sentences and their translations.
 
-    Each line of the files, ``.bitext``, is a pair, and a document of its own. Blanks separate the
-    words, and the links of the alignment: ``0-1`` is a sure one, from the word 0 of the source to
-    the word 1 of the target, and ``0p1`` a possible one. Links may be in a file of their own.
+    Each line of the files, ``.bitext``, is a pair, ``source ||| target ||| links``, and a document
+    of its own. Blanks separate the words, and the links of the alignment: ``0-1`` is a sure one,
+    from the word 0 of the source to the word 1 of the target, and ``0p1`` a possible one. Links may
+    be in a file of their own.
+
+    With ``translations`` the path is that of a file of sources. Either file has a sentence in each
+    line, or is a treebank (``.conllu``), whose sentences keep their trees; pairs of a treebank of
+    sources are of its documents. Links are in a file, or there are none.
 
     Nothing is read before the corpus is iterated. A defective line then raises CorpusError with its
     place.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no ``.bitext`` file.
+        UsageError: ``translations`` of several files.
     """
+    known = {
+        "format": BITEXT,
+        "translations": options.translations,
+        "links": options.links,
+        "links_from": options.links_from,
+    }
     files, origin = find_files(paths, SUFFIX)
+    if options.translations is not None:
+        if len(files) > 1:
+            raise UsageError(
+                f"{options.translations} has the translations of one file, and there are "
+                f"{len(files)}; join them, or give one"
+            )
+        kinds = {kind_of(files[0].path), kind_of(options.translations)}
+        scheme = {} if kinds & {*SUFFIXES} else {"scheme": OTHER}
+        return Corpus({**known, **origin, **scheme}, partial(_of_two_files, files[0], options))
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in files:
-            for number, (pair, links) in enumerate(_lines(file, options.links), start=1):
-                if pair.strip():
-                    yield from _pair(pair, links, file, number, options)
+            for number, (line, links) in enumerate(_lines(file, options.links), start=1):
+                if line.strip():
+                    place = f"{file}, line {number}"
+                    at = Place(f"{file.name}-{number}", place, options.links_from)
+                    if links is not None:
+                        at = at._replace(of_links=f"{options.links}, line {number}")
+                    yield from _pair_in(line, links, at)
 
-    known = {"scheme": OTHER, "links": options.links, "links_from": options.links_from}
-    return Corpus({"format": BITEXT, **origin, **known}, read)
+    return Corpus({**known, **origin, "scheme": OTHER}, read)
+
+
+def typed_pair(text: str, links_from: int = 0) -> Corpus:
+    """Return the corpus of one pair of the user's own, ``source ||| target``, perhaps with links.
+
+    Raises CorpusError for another text.
+    """
+    links = None if text.count(BETWEEN) >= _PARTS - 1 else ""
+    pair = tuple(_pair_in(text, links, Place("pair", "the pair", links_from)))
+    return Corpus({"format": BITEXT, "scheme": OTHER}, lambda skipped: iter(pair), sentences=pair)
 
 
 def refuse_bitext(record: RecordedCorpus) -> None:
     """Raise UsageError for a bitext, where a model reads sentences of one language."""
     if record.format == BITEXT:
         raise UsageError("a bitext has sources and targets; give sentences, as in a treebank")
+
+
+class Place(NamedTuple):
+    """The name of a pair, its place and that of its links in messages, and their first number."""
+
+    name: str
+    of_pair: str
+    first: int
+    of_links: str = ""
 
 
 def _lines(file: CorpusFile, links: str | None) -> Iterator[tuple[str, str | None]]:
@@ -86,60 +136,106 @@ def _lines(file: CorpusFile, links: str | None) -> Iterator[tuple[str, str | Non
         yield line, own
 
 
-def _pair(
-    line: str, links: str | None, file: CorpusFile, number: int, options: BitextOptions
-) -> Iterator[Sentence]:
-    """Yield the source and the target of a line."""
-    place = f"{file}, line {number}"
-    parts = [part.split() for part in line.split("|||")]
+def _pair_in(line: str, links: str | None, place: Place) -> Iterator[Sentence]:
+    """Yield the source and the target of a line, whose links are its third part or given."""
+    parts = [part.split() for part in line.split(BETWEEN)]
     if links is not None:
-        place = f"{options.links}, line {number}" if len(parts) == _PARTS - 1 else place
         parts.append(links.split())
-    if len(parts) != _PARTS or not parts[0] or not parts[1] or has_halves(line):
-        form = "source ||| target" + " ||| links" * (links is None)
-        raise CorpusError(f"{place}: {shortened(repr(line))} is no line of the form {form}")
-    source, target, listed = parts
-    linked = _linked(listed, len(source), len(target), place, options.links_from)
-    name = f"{file.name}-{number}"
-    yield _sentence(f"{name}.source", name, 0, source, {})
-    yield _sentence(f"{name}.target", name, 1, target, linked)
+    is_whole = len(parts) == _PARTS and parts[0] and parts[1]
+    if not is_whole or has_halves(line):
+        form = f"source {BETWEEN} target" + f" {BETWEEN} links" * (links is None)
+        raise CorpusError(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
+    source = _sentence(f"{place.name}.source", place.name, 0, parts[0])
+    target = _sentence(f"{place.name}.target", place.name, 1, parts[1])
+    yield source
+    yield _linked(target, parts[2], len(source.words), place)
 
 
-def _linked(
-    links: Iterable[str], n_source: int, n_target: int, place: str, first: int
-) -> dict[int, dict[str, list[int]]]:
-    """Return the source words that each target word is linked to, from 1, by the kind of link."""
-    linked: dict[int, dict[str, list[int]]] = {}
+# Two files
+
+
+def _of_two_files(file: CorpusFile, options: BitextOptions, skipped: Skipped) -> Iterator[Sentence]:
+    """Yield sources and targets of two files, in turn. Raises CorpusError where they differ."""
+    path = Path(options.translations or "")
+    targets = CorpusFile(path, str(path), path.stem)
+    undivided, sources = _side(file, skipped)
+    links = None if options.links is None else read_lines(Path(options.links))
+    pairs = zip_longest(sources, _side(targets, skipped)[1])
+    for number, (source, target) in enumerate(pairs, start=1):
+        if source is None or target is None:
+            raise CorpusError(
+                f"{file} and {targets} differ in the number of their sentences; each needs its "
+                "translation"
+            )
+        own = "" if links is None else next(links, None)
+        if own is None:
+            raise CorpusError(
+                f"{options.links} has {number - 1} lines, and {file} more sentences; give a line "
+                "for each, an empty one if it has no links"
+            )
+        if not source.words and not target.words:
+            continue
+        place = Place(
+            f"{file.name}-{number}",
+            f"{file}, sentence {number}",
+            options.links_from,
+            f"{options.links}, line {number}",
+        )
+        for side, sentence in ((file, source), (targets, target)):
+            if not sentence.words:
+                raise CorpusError(
+                    f"{side}, line {number} is empty, and its translation is not; give both"
+                )
+        in_document = source.document and source.document not in undivided
+        document = source.document if in_document else place.name
+        position = 2 * source.position if in_document else 0
+        name = source.id or place.name
+        target = replace(target, id=f"{name}.target", document=document, position=position + 1)
+        yield replace(source, id=f"{name}.source", document=document, position=position)
+        yield _linked(target, own.split(), len(source.words), place)
+    if links is not None and next(links, None) is not None:
+        raise CorpusError(f"{options.links} has more lines than {file} has sentences")
+
+
+def _side(file: CorpusFile, skipped: Skipped) -> tuple[frozenset[str], Iterator[Sentence]]:
+    """Return documents that the file does not divide, and the sentences of one side of a bitext."""
+    if kind_of(file.path) in SUFFIXES:
+        treebank = read_conllu(file.path)
+        return treebank.undivided, treebank.read(skipped)
+    return frozenset(), (_sentence("", "", 0, line.split()) for line in file.lines())
+
+
+# Sentences
+
+
+def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place) -> Sentence:
+    """Return a target whose words list the source words that they are linked to, in MISC."""
+    first, n_target = place.first, len(target.words)
+    linked: dict[int, dict[str, set[int]]] = {}
     for link in links:
         match = _LINK.fullmatch(link)
-        source, target = (int(match[k]) - first for k in (1, 3)) if match else (-1, -1)
-        if match is None or not (0 <= source < n_source and 0 <= target < n_target):
+        source, word = (int(match[k]) - first for k in (1, 3)) if match else (-1, -1)
+        if match is None or not (0 <= source < n_source and 0 <= word < n_target):
             raise CorpusError(
-                f"{place}: {shortened(repr(link))} is no link of a word of the source, "
-                f"{first} to {n_source - 1 + first}, with one of the target, {first} to "
-                f"{n_target - 1 + first}; write 0-1, or 0p1 for a possible one"
+                f"{place.of_links or place.of_pair}: {shortened(repr(link))} is no link of a word "
+                f"of the source, {first} to {n_source - 1 + first}, with one of the target, "
+                f"{first} to {n_target - 1 + first}; write 0-1, or 0p1 for a possible one"
             )
-        kinds = linked.setdefault(target, {})
-        kinds.setdefault(SURE if match[2] == "-" else POSSIBLE, []).append(source + 1)
-    return linked
+        kind = SURE if match[2] == "-" else POSSIBLE
+        linked.setdefault(word, {}).setdefault(kind, set()).add(source + 1)
+    cells = list(target.column("misc"))
+    for word, kinds in linked.items():
+        entries = [f"{kind}={','.join(map(str, sorted(ends)))}" for kind, ends in kinds.items()]
+        cells[word] = "|".join([cells[word]] * (cells[word] != MISSING) + entries)
+    return replace(target, annotations={**target.annotations, "misc": tuple(cells)})
 
 
-def _sentence(
-    name: str,
-    document: str,
-    position: int,
-    words: list[str],
-    linked: dict[int, dict[str, list[int]]],
-) -> Sentence:
+def _sentence(name: str, document: str, position: int, words: list[str]) -> Sentence:
     """Make a sentence without a tree; punctuation is told by its characters."""
-    cells = [
-        "|".join(f"{kind}={','.join(map(str, sorted(set(ends))))}" for kind, ends in kinds.items())
-        for kinds in (linked.get(place, {}) for place in range(len(words)))
-    ]
-    marks = ("PUNCT" if _is_mark(word) else "X" for word in words)
-    columns = {"upos": tuple(marks), "misc": tuple(cell or MISSING for cell in cells)}
+    marks = tuple("PUNCT" if _is_mark(word) else "X" for word in words)
     n = len(words)
-    return Sentence(name, document, position, tuple(words), (ROOT,) * n, (MISSING,) * n, columns)
+    tree = (ROOT,) * n, (MISSING,) * n
+    return Sentence(name, document, position, tuple(words), *tree, {"upos": marks})
 
 
 def _is_mark(word: str) -> bool:

@@ -70,14 +70,19 @@ def _arcs_options(record: RecordedCorpus) -> ArcsOptions:
 
 
 def _bitext_options(record: RecordedCorpus) -> BitextOptions:
-    return BitextOptions(links=record.links, links_from=record.links_from)
+    return BitextOptions(
+        translations=record.translations, links=record.links, links_from=record.links_from
+    )
 
 
 CONLLU = Format("conllu", SUFFIXES, ConlluOptions, read_conllu, _conllu_options)
+_BITEXT = Format(
+    bitext.BITEXT, (bitext.SUFFIX,), BitextOptions, bitext.read_bitext, _bitext_options
+)
 FORMATS = (
     CONLLU,
     Format(ARCS_KEY, (".jsonl",), ArcsOptions, read_arcs, _arcs_options),
-    Format(bitext.BITEXT, (bitext.SUFFIX,), BitextOptions, bitext.read_bitext, _bitext_options),
+    _BITEXT,
 )
 """Formats of files whose sentences are parsed already."""
 _BY_KEY = {form.key: form for form in FORMATS}
@@ -106,6 +111,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
     kinds: set[str] = {kind_of(path) for path in paths}
     is_table = bool(kinds & {*TABLES}) or any(map(is_dataset, paths))
     form = next((form for form in FORMATS if kinds <= {*form.suffixes}), CONLLU)
+    form = form if options.translations is None else _BITEXT
     parser, columns = options.parser, options.text_columns
     if columns is not None:
         group: type[Options] = PairsOptions
@@ -132,7 +138,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 
 _APPLIES_TO = {
     ArcsOptions: "files of tokens and arcs (.jsonl)",
-    BitextOptions: "bitexts (.bitext)",
+    BitextOptions: "bitexts (.bitext, or two files with `translations`)",
     ConlluOptions: "treebanks, not to text",
     ParsingOptions: "text that is parsed",
     TextOptions: "plain text",

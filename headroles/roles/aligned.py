@@ -57,7 +57,8 @@ class Alignment(FindLinks):
             for place, misc in enumerate(second.misc)
             for label, kind in enumerate(LINKS)
             for number in misc.get(kind, "").split(",")
-            if number and int(number) <= len(first.words)  # not so in a target of another pair
+            # not so in a target of another pair, or in MISC of a treebank
+            if number.isascii() and number.isdecimal() and 0 < int(number[:9]) <= len(first.words)
         ]
 
 
@@ -131,9 +132,7 @@ def find_controls(scope: Scope, find: FindLinks) -> tuple[PairsOfExamples, np.nd
     Two words count once, however many pieces they have.
     """
     batch = scope.batch
-    firsts, ends = scope.spans
-    place = np.arange(batch.width)
-    free = (place >= firsts[:, :, None]) & (place < ends[:, :, None]) & ~batch.of(find.joined)
+    free = scope.seen & ~batch.of(find.joined)
     free &= (batch.segments == TARGET)[:, :, None] & (batch.segments == SOURCE)[:, None]
     at = PairsOfExamples(*np.nonzero(free))
     n_pieces = batch.n_pieces

@@ -178,6 +178,12 @@ class Scope(Cached):
         return firsts, np.where(attends, ends, firsts)
 
     @cached_property
+    def seen(self) -> BoolArray:
+        """(B, N, N): True where a query sees a key."""
+        place, (firsts, ends) = np.arange(self.batch.width), self.spans
+        return np.asarray((place >= firsts[:, :, None]) & (place < ends[:, :, None]))
+
+    @cached_property
     def home(self) -> IntArray:
         """(B, N): the key at the place of each query in its own sequence."""
         moved = self.batch.part(self.reach.keys)[0] - self.batch.part(self.reach.queries)[0]

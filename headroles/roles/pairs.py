@@ -88,10 +88,9 @@ class Offsets(Sieve):
             among=TOKENS,
         )
 
-    def cells(self, batch: PaddedBatch) -> BoolArray:
+    def cells(self, scope: Scope) -> BoolArray:
         """Mark the tokens at the offsets."""
-        place = np.arange(batch.width)
-        return np.isin(place - place[:, None], self.offsets)
+        return np.isin(np.arange(scope.batch.width) - scope.home[0][:, None], self.offsets)
 
 
 def by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
@@ -245,10 +244,10 @@ class Pairs(Sieve):
         is_forth = (self.direction == FORTH) != (self.among == ATTENDING)
         return (first, second) if is_forth else (second, first)
 
-    def cells(self, batch: PaddedBatch) -> BoolArray:
+    def cells(self, scope: Scope) -> BoolArray:
         """Mark the pairs of pieces of all links; a contrast has the cells of its role."""
-        cells = super().cells(batch)
-        for query, key in zip(*self._ends(batch), strict=True):
+        cells = super().cells(scope)
+        for query, key in zip(*self._ends(scope.batch), strict=True):
             cells[slice(query[0], query.sum()), slice(key[0], key.sum())] = True
         return cells
 

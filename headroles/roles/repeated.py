@@ -76,10 +76,10 @@ class PairsOfTokens(Sieve):
             among=TOKENS,
         )
 
-    def cells(self, batch: PaddedBatch) -> BoolArray:
+    def cells(self, scope: Scope) -> BoolArray:
         """Mark the pairs."""
-        cells = super().cells(batch)
-        pairs = batch.of(self.find)
+        cells = super().cells(scope)
+        pairs = scope.batch.of(self.find)
         cells[pairs.queries, pairs.keys] = True
         return cells
 

@@ -61,13 +61,13 @@ class Sieve(ABC):
     def readout(self, alike: Sequence[Any], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Make the readout of the scores of ``alike``, the sieves of this kind."""
 
-    def cells(self, batch: PaddedBatch) -> BoolArray:
+    def cells(self, scope: Scope) -> BoolArray:
         """Mark (N, N) the cells in which query i looks for key j, for a batch of one example.
 
-        A contrast has the cells of its role, without its controls; a quantity that only describes
-        heads has no cells.
+        Some may be beyond the reach of attention. A contrast has the cells of its role, without its
+        controls; a quantity that only describes heads has no cells.
         """
-        return np.zeros((batch.width, batch.width), dtype=bool)
+        return np.zeros((scope.batch.width,) * 2, dtype=bool)
 
     def words(self, batch: PaddedBatch) -> tuple[set[int], list[tuple[int, int]]]:
         """Return the words in the sieves, and the pairs of words that look for each other.
@@ -195,10 +195,10 @@ class Sets(Sieve):
         means = divide(weights, counts[:, None, None]).astype(np.float32)
         return means, divide(sums, counts).astype(np.float32), counts
 
-    def cells(self, batch: PaddedBatch) -> BoolArray:
+    def cells(self, scope: Scope) -> BoolArray:
         """Mark the keys of each query."""
-        cells = super().cells(batch)
-        for queries, keys in batch.of(self.find):
+        cells = super().cells(scope)
+        for queries, keys in scope.batch.of(self.find):
             cells |= queries[0][:, None] & keys[0]
         return cells
 

@@ -278,7 +278,7 @@ def test_all_attention_inside_has_an_excess_of_one(
     n, rng = len(example), np.random.default_rng(seed)
     role = roles_of("excess", window=window)[place]
     assert role.sieve is not None
-    inside = role.sieve.cells(PaddedBatch([example]))
+    inside = role.sieve.cells(Scope(PaddedBatch([example]), EVERYTHING, SCORES["excess"]))
     attention = np.where(inside, rng.random((n, n)) + 0.1, 0.0)
     attention[~inside.any(1)] = 1
     attention /= attention.sum(1, keepdims=True)

@@ -14,6 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles import (
     HeadScores,
+    attention_of,
     classify_heads,
     find_examples,
     read_attention,
@@ -302,8 +303,94 @@ def test_screens_speak_of_source_and_target(bitext: Path, tmp_path: Path) -> Non
     found.save(tmp_path / "out")
     examples = find_examples(found.scores, (0, 0), "aligned", n=1)
     assert set(examples.frame["example"]) <= set(found.scores.ids)
-    with pytest.raises(UsageError, match="the weights of cross attention for scores alone"):
-        read_attention(found.scores, (0, 0), "aligned", n=1)
+
+
+def between_units(pair: Pair, weights: NDArray[np.float64], is_cross: bool) -> Any:
+    """Attention between special tokens and words of both sequences, in their order."""
+    n_source, n_words = len(pair.source), 1 + max(pair.source_words)
+    of_target = [word + n_words if word >= 0 else -1 for word in pair.target_words]
+    units: list[list[int]] = []
+    words = [*pair.source_words, *of_target]
+    for place, word in enumerate(words):
+        if word >= 0 and place and words[place - 1] == word:
+            units[-1].append(place)
+        else:
+            units.append([place])
+    whole = np.zeros((len(words), len(words)))
+    columns = slice(0, n_source) if is_cross else slice(n_source, None)
+    whole[n_source:, columns] = weights
+    between = [[whole[np.ix_(a, b)].sum(1).mean() for b in units] for a in units]
+    return np.array(between), np.array([words[unit[0]] for unit in units])
+
+
+def cells_of(pair: Pair, role: str, is_cross: bool) -> NDArray[np.float64]:
+    """1 where a query of the target looks for a key in a role, 0 elsewhere."""
+    n_keys = len(pair.source if is_cross else pair.target)
+    cells = np.zeros((len(pair.target), n_keys))
+    for i, word in enumerate(pair.target_words):
+        for j in range(n_keys if is_cross else i + 1):
+            linked = [s for s, t, is_possible in pair.links if t == word and not is_possible]
+            cells[i, j] = {
+                "first": j == 0,
+                "self": j == i,
+                "position:-1": j == i - 1,
+                "aligned": is_cross and pair.source_words[j] in linked,
+            }[role]
+    return cells
+
+
+@pytest.mark.parametrize("rows", ["input", "output"])
+@pytest.mark.parametrize("kind", ["cross", "decoder"])
+def test_attention_in_pairs_equals_loops(bitext: Path, kind: Any, rows: str) -> None:
+    model, tokenizer = make_model("bart"), make_tokenizer()
+    asked: Any = {"attention": kind, "target_rows": rows, "roles": "position:-1,first,self"}
+    if kind == "cross":
+        asked["roles"] += ",aligned"
+        asked |= {"beyond_offset": False, "controls": "none"}
+    scores = score_heads(model, read_bitext(bitext), tokenizer=tokenizer, **asked)
+    model.set_attn_implementation("eager")
+    for name, given in zip(scores.ids, PAIRS, strict=True):
+        pair = Pair(given, tokenizer, rows == "output")
+        weights = pair.attention(model, kind)
+        expected, words = between_units(pair, weights[1, 1], kind == "cross")
+        for role in scores.role_ids:
+            if np.isnan(scores.of_head((1, 1), role)[scores.ids.index(name)]):
+                continue
+            again = {"model": model, "tokenizer": tokenizer}
+            (found,) = read_attention(scores, (1, 1), role, example=name, **again)
+            assert found.words.tolist() == words.tolist()
+            np.testing.assert_allclose(found.weights, expected, atol=1e-5)
+            assert found.role_in_words == {r.id: r.words for r in scores.roles}[role]
+            sieve, _ = between_units(pair, cells_of(pair, role, kind == "cross"), kind == "cross")
+            assert (found.sieve == (sieve > 0)).all()
+        n = len(given[0].split())
+        own = attention_of(
+            model, " ||| ".join(given[:2]), [(1, 1)], tokenizer=tokenizer, attention=kind
+        )
+        by_input, words = between_units(
+            Pair(given, tokenizer, False), weights[1, 1], kind == "cross"
+        )
+        shown = by_input[words >= 0][:, words >= 0]
+        columns = slice(0, n) if kind == "cross" else slice(n, None)
+        np.testing.assert_allclose(own, shown[n:, columns], atol=1e-5)
+
+
+def test_a_pair_of_the_users_own_is_shown(bitext: Path) -> None:
+    model, tokenizer = make_model("bart"), make_tokenizer()
+    scores = score_heads(model, read_bitext(bitext), tokenizer=tokenizer, attention="cross")
+    asked: Any = {"model": model, "tokenizer": tokenizer}
+    (found,) = read_attention(
+        scores, (0, 1), "aligned", text="the dog ||| dog , the ||| 1-0 0-2", **asked
+    )
+    assert found.labels[1:3] == ("the", "dog")
+    shown = {(found.labels[q], found.labels[k]) for q, k in np.argwhere(found.sieve)}
+    assert shown == {("dog", "dog"), ("the", "the")}
+    examples = find_examples(scores, (0, 1), "aligned", tokens=["dog", "|||", "dog"], **asked)
+    assert examples.frame["text"][0] == "dog dog"
+    with pytest.raises(CorpusError, match="the pair: 'dog' is no line of the form source"):
+        find_examples(scores, (0, 1), "aligned", text="dog", **asked)
+    with pytest.raises(UsageError, match="parser has no effect on a pair"):
+        find_examples(scores, (0, 1), "aligned", text="a ||| b", parser="p", **asked)
 
 
 def test_the_command_reads_a_folder_and_a_bitext(bitext: Path, tmp_path: Path) -> None:

@@ -15,7 +15,13 @@ import torch
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from headroles.encoding import AlignedEncoder, Alignment, ExampleEncoder, PairEncoder
+from headroles.encoding import (
+    AlignedEncoder,
+    Alignment,
+    EncodedExample,
+    ExampleEncoder,
+    PairEncoder,
+)
 from headroles.errors import ModelError, UsageError
 from headroles.models.attention.functions import (
     FORMATS,
@@ -112,6 +118,14 @@ class LoadedModel:
             return source
         return PairEncoder(source, make(self.target.tokenizer), self.target.targets)
 
+    def tokens_of(self, example: EncodedExample) -> list[str]:
+        """Return the texts of the tokens of an example."""
+        ids, n = example.input_ids.tolist(), example.n_source
+        tokens = [*self.tokenizer.convert_ids_to_tokens(ids[:n])]
+        if self.target is not None and n is not None:
+            tokens += self.target.tokenizer.convert_ids_to_tokens(ids[n:])
+        return list(map(str, tokens))
+
     @property
     def n_embeddings(self) -> int | None:
         """Number of pieces that the model has embeddings for; None if only attention is known."""
@@ -205,10 +219,16 @@ def load_encoder(
             config_sha256=config_digest(read.config),
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
+            target_tokenizer=_named(of.target_tokenizer),
             languages=languages_of(source),
             warnings=doubts,
         ),
     )
+
+
+def _named(tokenizer: Any) -> str:
+    """Return where a tokenizer that a user gives is from; empty without one."""
+    return "" if tokenizer is None else str(getattr(tokenizer, "name_or_path", tokenizer))
 
 
 def function_of(model: Any) -> AttentionFunction | SavedAttention | None:

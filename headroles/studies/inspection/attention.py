@@ -12,15 +12,15 @@ import numpy as np
 from msgspec import Meta
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.corpus import Example
+from headroles.corpus import Example, typed_pair
 from headroles.drawing.style import BRIGHT, DARK, new_axes, plain, words_label
 from headroles.encoding import EncodedExample
 from headroles.errors import ModelError, UsageError
 from headroles.models.heads.remaining import Head
-from headroles.models.options import ModelOptions
+from headroles.models.options import CROSS, ENCODER, ModelOptions, TargetOptions
 from headroles.options import takes
 from headroles.reach import EVERYTHING
-from headroles.roles import PaddedBatch
+from headroles.roles import PaddedBatch, Scope
 from headroles.scoring.scores import HeadScores
 from headroles.storage import Count
 from headroles.studies.inspection.origin import (
@@ -63,11 +63,12 @@ class WordAttention:
     """Attention of a head in an example, between U words and special tokens, in their order.
 
     ``weights`` (U, U): attention to a word is the sum over its pieces, attention from a word the
-    mean over its pieces, so that rows sum to 1. ``sieve`` (U, U) marks the words that each word
-    looks at in the ``role``, from any of its pieces to any of theirs. ``words`` (U,) are numbers of
-    the words in the example, -1 for special tokens; words without pieces are left out. ``labels``
-    (U,) are the texts of both. ``score`` is the score of the head in this example, of the kind
-    ``score_name``. ``measure`` is weights, or norms in their place.
+    mean over its pieces, so that rows sum to 1. Those of a source and its target follow one
+    another; rows of words that the head does not read as queries are 0. ``sieve`` (U, U) marks the
+    words that each word looks at in the ``role``, from any of its pieces to any of theirs.
+    ``words`` (U,) are numbers of the words in the example, -1 for special tokens; words without
+    pieces are left out. ``labels`` (U,) are the texts of both. ``score`` is the score of the head
+    in this example, of the kind ``score_name``. ``measure`` is weights, or norms in their place.
 
     With ``attention`` as `read_attention` returns it:
 
@@ -147,7 +148,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
     """
     examples = {shown.row: shown.example for shown in chosen}
     heads = [shown.head for shown in chosen]
-    scores, tokenizer = origin.scores, origin.encoder.tokenizer
+    scores = origin.scores
     read = dict(read_heads(origin.encoder, examples, heads, origin.measure, scores.digests))
     reaches = dict(enumerate(scores.record.model.reaches_of_layers))
 
@@ -155,14 +156,14 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
         layer, head = shown.head
         example, weights = read[shown.row]
         assert shown.role.sieve is not None
-        cells = shown.role.sieve.cells(PaddedBatch([example]))
-        place = np.arange(len(example))
-        cells &= reaches.get(layer, EVERYTHING).sees(place - place[:, None])
+        reach = reaches.get(layer, EVERYTHING)
+        scope = Scope(PaddedBatch([example]), reach, scores.score)
+        cells = shown.role.sieve.cells(scope) & scope.seen[0]
         starts = (example.words < 0) | (np.diff(example.words, prepend=-1) != 0)
         units, numbers = np.cumsum(starts) - 1, example.words[starts]
         words = shown.words
-        tokens = tokenizer.convert_ids_to_tokens(example.input_ids[starts].tolist())
-        labels = zip(numbers, tokens, strict=True)
+        tokens = origin.encoder.tokens_of(example)
+        labels = zip(numbers, np.array(tokens, dtype=object)[starts], strict=True)
         return WordAttention(
             example=example.id,
             layer=layer,
@@ -172,7 +173,7 @@ def attention_in(origin: Origin, chosen: Sequence[Chosen]) -> list[WordAttention
             score=shown.score,
             score_name=scores.score.name,
             measure=origin.measure,
-            labels=tuple(words[k] if k >= 0 else str(token) for k, token in labels),
+            labels=tuple(words[k] if k >= 0 else token for k, token in labels),
             words=numbers,
             weights=between(units, len(numbers), weights[shown.head]),
             sieve=between(units, len(numbers), cells) > 0,
@@ -247,7 +248,7 @@ def between(groups: IntArray, n: int, cells: BoolArray | Float32Array) -> Float3
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReadingOptions(ModelOptions):
+class ReadingOptions(TargetOptions, ModelOptions):
     """Options of the reading of a sentence."""
 
     title: ClassVar[str] = "Model"
@@ -273,12 +274,14 @@ def attention_of(
 
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode.
-        sentence: its words; or text, with a ``parser``.
+        sentence: its words; or text, with a ``parser``. For the ``attention`` of a decoder, and
+            cross-attention, the words of a source and a target: ``"a cat ||| eine Katze"``.
         heads: pairs (layer, head), from 0, as `RoleTable.heads_with` returns them.
         options: keyword arguments, described below.
 
     Returns:
-        An array (words, words), whose rows are the words that attend.
+        An array (words, words), whose rows are the words that attend. Of a decoder these are the
+        words of the target, and of cross-attention (words of the target, words of the source).
 
     Raises:
         UsageError: no head, one that the model does not have or lost, or a sentence that is empty
@@ -293,17 +296,32 @@ def attention_of(
     """
     from headroles.models.loading.encoder import load_encoder
 
-    if isinstance(sentence, str) and options.parser is None:
-        raise UsageError("the sentence is one text; give its words, or name a `parser`")
-    if (made := next(iter(typed_corpus(sentence, options.parser)), None)) is None:
-        raise UsageError("the sentence has no words; give another")
+    example = _typed_example(sentence, options)
     try:
         wanted = [(index(layer), index(head)) for layer, head in heads]
     except (TypeError, ValueError):
         raise UsageError("heads are pairs (layer, head) of whole numbers; give such") from None
-    encoder = load_encoder(model, options)
-    ((_, (cut, read)),) = read_heads(encoder, {TYPED: Example((made,))}, wanted, options.measure)
-    return average_between_words(cut, [read[head] for head in wanted])
+    encoder = load_encoder(model, options, of=options.as_group(TargetOptions))
+    ((_, (cut, read)),) = read_heads(encoder, {TYPED: example}, wanted, options.measure)
+    attention = average_between_words(cut, [read[head] for head in wanted])
+    if options.attention == ENCODER:
+        return attention
+    n = len(example.sentences[0].words)
+    return attention[n:, :n] if options.attention == CROSS else attention[n:, n:]
+
+
+def _typed_example(sentence: str | Sequence[str], options: ReadingOptions) -> Example:
+    """Return an example of a sentence of the user's own, or of a source and a target."""
+    if options.attention != ENCODER:
+        if options.parser is not None:
+            raise UsageError("`parser` has no effect on a source and a target; omit it")
+        given = sentence if isinstance(sentence, str) else " ".join(sentence)
+        return Example(tuple(typed_pair(given)))
+    if isinstance(sentence, str) and options.parser is None:
+        raise UsageError("the sentence is one text; give its words, or name a `parser`")
+    if not (sentences := tuple(typed_corpus(sentence, options.parser))):
+        raise UsageError("the sentence has no words; give another")
+    return Example(sentences[:1])
 
 
 def average_between_words(example: EncodedExample, weights: Sequence[Float32Array]) -> Float32Array:

@@ -24,6 +24,7 @@ from headroles.corpus import (
     make_examples,
     prepared,
     reopen_corpus,
+    typed_pair,
     words_alone,
 )
 from headroles.corpus.files import STANDARD_INPUT
@@ -31,7 +32,7 @@ from headroles.corpus.text import is_spacys_own
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.heads.remaining import Head
-from headroles.models.options import WEIGHTS, ModelOptions
+from headroles.models.options import ENCODER, WEIGHTS, ModelOptions, TargetOptions
 from headroles.options import CIRCUMSTANCE, Convert, Options, split_names
 from headroles.record import NO_MODEL, RecordedCorpus
 from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
@@ -105,7 +106,7 @@ class TypedOptions(Options):
     title: ClassVar[str] = "Output"
 
     text: str | None = None
-    """A sentence of yours, parsed by the pipeline of the run."""
+    """A sentence of yours, parsed by the pipeline of the run; of bitexts: source ||| target."""
     tokens: Annotated[Sequence[str] | None, Convert(_words)] = None
     """The words of a sentence of yours, with blanks between them; they have no tree."""
     parser: str | None = None
@@ -227,6 +228,8 @@ class Origin:
 
     def _typed(self, choice: ExampleOptions) -> Corpus | None:
         """Return a corpus of the sentence that a user gives; None without one."""
+        if self.scores.record.model.attention != ENCODER:
+            return self._typed_pair(choice)
         recorded = (self.scores.record.corpus.parser or "").partition(" ")[0]
         parser = choice.parser or recorded
         if choice.text is not None and not parser:
@@ -243,6 +246,14 @@ class Origin:
             )
         given = choice.tokens if choice.text is None else choice.text
         return None if given is None else typed_corpus(given, parser)
+
+    def _typed_pair(self, choice: ExampleOptions) -> Corpus | None:
+        """Return a corpus of the source and the target that a user gives; None without one."""
+        if choice.parser is not None:
+            raise UsageError("`parser` has no effect on a pair of words; omit it")
+        given = choice.text or " ".join(choice.tokens or ())
+        links_from = self.scores.record.corpus.links_from
+        return typed_pair(given, links_from) if choice.is_given else None
 
     def _choose(self, head: Head, role: str, choice: ExampleOptions) -> dict[int, float]:
         """Return scores of the wanted examples by their places among all."""
@@ -286,8 +297,8 @@ class Origin:
         given = RoleOptions(roles=names, **as_scored)
         with prepared(typed or self._treebank()) as ready:
             if typed is not None:
-                (sentence,) = ready
-                examples = {TYPED: Example((_relabelled(sentence, ready.record, scored),))}
+                sentences = [_relabelled(sentence, ready.record, scored) for sentence in ready]
+                examples = {TYPED: Example(tuple(sentences))}
             elif ready.record.digest != scored.digest:
                 raise CorpusError(
                     f"{', '.join(ready.record.files)} has other sentences than when it was scored; "
@@ -302,7 +313,8 @@ class Origin:
                 }
             relations = tuple(recorded.get("relations") or ())
             made = choose_roles(given, relations, self.scores.score, ready) if names else ()
-        roles_made = {role.id: role for role in made}
+        words = {role.id: role.words for role in self.scores.roles}  # as of sources, or as renamed
+        roles_made = {role.id: replace(role, words=words.get(role.id, role.words)) for role in made}
         for role in roles:
             if role not in roles_made:
                 raise UsageError(f"the recorded options make no role {role!r}; score again")
@@ -356,11 +368,6 @@ class Origin:
         from headroles.models.loading.encoder import load_encoder
 
         recorded, usual, options = self.scores.record.model, ModelOptions(), self.options
-        if recorded.attention != "encoder":
-            raise UsageError(
-                f"headroles reads the weights of {recorded.attention} attention for scores alone; "
-                "give the scores of an encoder"
-            )
         advice = "name the model that was scored with `model`"
         if options.model is None:
             if recorded.model_type == NO_MODEL:
@@ -375,7 +382,7 @@ class Origin:
             }
             options = replace(options, model=recorded.model or "", **as_scored)
         try:
-            encoder = load_encoder(options.model, options)
+            encoder = load_encoder(options.model, options, of=self._targets)
         except ModelError as error:
             raise ModelError(f"{error}; or {advice}") from error
         now = encoder.description
@@ -386,6 +393,17 @@ class Origin:
                 "again"
             )
         return encoder
+
+    @property
+    def _targets(self) -> TargetOptions:
+        """How the attention that was scored reads targets."""
+        model, recorded = self.scores.record.model, self.scores.record.options
+        names = ("target_rows", "source_language", "target_language")
+        return TargetOptions(
+            attention=model.attention,
+            target_tokenizer=model.target_tokenizer or None,
+            **{name: recorded[name] for name in names if name in recorded},
+        )
 
 
 def typed_corpus(given: str | Sequence[str], parser: str | None) -> Corpus:
