@@ -314,21 +314,21 @@ def _written(value: Any) -> str:
 
 
 def _how_to_report(result: AnyResult) -> Section:
-    """Return the section with a paragraph to copy, and BibTeX entries."""
+    """Return the section with a paragraph and BibTeX entries to copy, and what was found."""
     sentences, works = result.method()
     entries = (files(__package__) / "works.bib").read_text("utf-8").strip().split("\n\n")
     version = result.record.versions.get("headroles", "")
     treebank = treebank_of(result.record.files)
     keys = ("headroles", *works, *(["marneffe", "treebank"] if treebank else []))
     cited = [entry for entry in entries for name in keys if f"{{{name}" in entry]
-    return Section(
-        "How to report this",
-        (
-            "To copy into a paper: the model, data, versions and tests of these results.",
-            Copied(" ".join((_setting(result.record), *sentences))),
-            Copied("\n\n".join(cited).replace("VERSION", version).replace("TREEBANK", treebank)),
-        ),
-    )
+    parts: list[Part] = [
+        "To copy into a paper: the model, data, versions and tests of these results.",
+        Copied(" ".join((_setting(result.record), *sentences))),
+        Copied("\n\n".join(cited).replace("VERSION", version).replace("TREEBANK", treebank)),
+    ]
+    if finding := result.finding():
+        parts += ["For the section of results:", Copied(finding)]
+    return Section("How to report this", tuple(parts))
 
 
 def _setting(record: Record) -> str:

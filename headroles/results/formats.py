@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
@@ -134,14 +136,25 @@ def _is_p(column: pd.Series[Any]) -> bool:
 _VALUES = (
     "mean value difference importance loss_change removed_difference relative_drop corpus_examples"
 ).split()
-_CHECKS = "ci_low ci_high answer change direction replicated beyond_distance mean_trees top".split()
+_CHECKS = "interval answer change direction replicated beyond_distance evidence top".split()
 _IN_PAPERS = tuple(dict.fromkeys(("head", *NAMES, *_VALUES, *_CHECKS)))
 """Columns that papers print, in this order."""
-_HEADERS = {"ci_low": "interval from", "ci_high": "interval to", "mean_trees": "in other trees"}
+_INTERVALS = (
+    *(("beyond_distance", "beyond_low", "beyond_high"), ("mean", "ci_low", "ci_high")),
+    *((name, "ci_low", "ci_high") for name in ("value", "difference", "loss_change")),
+)
+"""The interval that a table has in one column, the first that is there: of what, and its ends."""
 _OF_SCORES = ("mean", "difference", "threshold")
 _OF_LOSSES = ("loss", "loss_change", "removed_difference")
-_PAGE_ROWS, _COLUMNS, _CHARACTERS = 40, 6, 40
-"""Rows of a page; columns that fit a column of an article; characters of a line of text."""
+_PAGE_ROWS = 40
+"""Rows of a page."""
+_COLUMN, _NARROW_PAGE, _PAGE = 55, 76, 112
+"""Characters of a line of footnote size: of a column of 3.3 inches, of a page with wide margins,
+and of a page with two such columns."""
+_GAP, _SEPARATOR = 1.4, "3pt"
+"""Characters between two columns, which is twice this separator."""
+_LEAST, _HEADER = 9, 9
+"""Characters of the narrowest column of text, and of a line of a header."""
 _DIGITS = 3
 """Significant digits of the largest number of a column, which all its numbers are rounded to."""
 _ESCAPES = {
@@ -163,50 +176,152 @@ def to_latex(text: str) -> str:
     return escaped.replace(r"-\textgreater{}", r"$\rightarrow$")
 
 
+@dataclass(frozen=True)
+class _Column:
+    """A column of a LaTeX table: its cells, their form, and how many characters wide they are.
+
+    Texts may break into lines; then ``longest`` is their longest word, else it is the width.
+    """
+
+    name: str
+    cells: pd.Series[str]
+    form: str
+    width: int
+    longest: int
+
+    @property
+    def header(self) -> list[str]:
+        """The lines of the header."""
+        return textwrap.wrap(self.name, _HEADER, break_long_words=False) or [""]
+
+    def least(self, is_upright: bool) -> int:
+        """Return the fewest characters that the column needs."""
+        header = 2 if is_upright else max(map(len, self.header))
+        return max(header, self.longest)
+
+    def most(self, is_upright: bool) -> int:
+        """Return the characters that the column takes without breaking its texts."""
+        return max(self.least(is_upright), self.width)
+
+
 def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headroles") -> str:
     """Return a table for articles, over pages if it is long, over both columns if it is wide.
 
-    The numbers of a column have as many decimals as its largest needs; p-values have three.
+    It fits a column of 3.3 inches where it can, and else a page of two; headers stand upright where
+    that takes less. The numbers of a column have as many decimals as its largest needs; p-values
+    have three.
     """
-    is_long, is_wide = len(frame) > _PAGE_ROWS, len(frame.columns) > _COLUMNS
-    columns = {str(name): _latex_column(frame[name]) for name in frame}
-    cells = frame.assign(**{name: cells for name, (cells, _) in columns.items()})
-    page = (
-        cells.rename(columns=to_latex)
-        .style.hide(axis="index")
-        .to_latex(
-            column_format="".join(form for _, form in columns.values()),
-            hrules=True,
-            siunitx=True,
-            caption=to_latex(caption) or None,
-            label=re.sub(r"[^\w:.-]", "-", label),
-            position=None if is_long else "t",
-            position_float=None if is_long else "centering",
-            environment="longtable" if is_long else "table*" if is_wide else None,
-        )
+    import pandas as pd
+
+    columns = [_latex_column(str(name), frame[name]) for name in frame]
+    lines, is_upright, widths = _fit(columns)
+    is_long, is_wide = len(frame) > _PAGE_ROWS, lines > _COLUMN
+    forms = [
+        column.form if column.most(is_upright) <= width else _paragraph(width)
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    packages = "array,booktabs,siunitx" + ",longtable" * is_long + ",graphicx" * is_upright
+    about = ", and \\onecolumn where the article has two" if is_long else ""
+    about += "; wider than a page: choose fewer columns" if lines > _PAGE else ""
+    cells = pd.DataFrame({place: column.cells for place, column in enumerate(columns)})
+    cells.columns = [_header(column, is_upright) for column in columns]
+    page = cells.style.hide(axis="index").to_latex(
+        column_format="@{}" + "".join(forms) + "@{}",
+        hrules=True,
+        siunitx=True,
+        caption=to_latex(caption) or None,
+        label=re.sub(r"[^\w:.-]", "-", label),
+        position=None if is_long else "t",
+        position_float=None if is_long else "centering",
+        environment="longtable" if is_long else "table*" if is_wide else None,
     )
-    packages, where = "array,booktabs,siunitx", ""
-    if is_long:
-        packages += ",longtable"
-        where = ", and \\onecolumn where the article has two"
-    return f"% needs \\usepackage{{{packages}}}{where}\n{page}"
+    style = f"\\footnotesize\\setlength{{\\tabcolsep}}{{{_SEPARATOR}}}\n"
+    if is_long:  # of a longtable the whole: its style ends with a group
+        page = f"{{{style}{page}}}\n"
+    else:
+        page = page.replace("\\begin{tabular}", f"{style}\\begin{{tabular}}", 1)
+    return f"% needs \\usepackage{{{packages}}}{about}\n{page}"
 
 
-def _latex_column(column: pd.Series[Any]) -> tuple[pd.Series[str], str]:
-    """Return the cells of a column, and the column as the argument of ``tabular`` has it."""
+def _fit(columns: Sequence[_Column]) -> tuple[float, bool, list[int]]:
+    """Return the width of the line that columns fit, whether headers stand upright, and widths.
+
+    Where they fit none, the line is as wide as they are.
+    """
+    gaps = _GAP * max(0, len(columns) - 1)
+    for is_upright in (False, True):
+        least = sum(column.least(is_upright) for column in columns) + gaps
+        for line in (_COLUMN, _NARROW_PAGE, _PAGE):
+            if least <= line:
+                return line, is_upright, _widths(columns, is_upright, int(line - gaps))
+    return least, True, [column.least(is_upright=True) for column in columns]
+
+
+def _widths(columns: Sequence[_Column], is_upright: bool, line: int) -> list[int]:
+    """Share a line among columns: while it is too short, the widest text gets narrower."""
+    least = [column.least(is_upright) for column in columns]
+    widths = [column.most(is_upright) for column in columns]
+    while sum(widths) > line:
+        spare = [width - low for width, low in zip(widths, least, strict=True)]
+        widths[spare.index(max(spare))] -= 1
+    return widths
+
+
+def _paragraph(width: int) -> str:
+    """Return the form of a column of texts that break into lines."""
+    return rf">{{\raggedright\arraybackslash}}p{{{width / 2:g}em}}"
+
+
+def _header(column: _Column, is_upright: bool) -> str:
+    """Return the header of a column, in lines or upright."""
+    if is_upright and len(column.name) > column.most(is_upright):
+        return rf"\rotatebox{{90}}{{{to_latex(column.name)}}}"
+    lines = [to_latex(line) for line in column.header]
+    if len(lines) == 1:
+        return lines[0]
+    side = "r" if column.form.startswith("S") or column.form == "r" else "l"
+    text = r"\\".join(lines)
+    return rf"\shortstack[{side}]{{{text}}}"
+
+
+def _latex_column(name: str, column: pd.Series[Any]) -> _Column:
+    """Make a column: numbers are aligned by their digits."""
     if column.dtype.kind not in "iuf":
-        cells = readable(column).map(to_latex)
-        is_sentence = cells.map(len).max() > _CHARACTERS
-        return cells, r">{\raggedright\arraybackslash}p{.3\linewidth}" if is_sentence else "l"
+        texts = readable(column)
+        width = int(texts.map(len).max()) if len(texts) else 0
+        words = max((len(word) for text in texts for word in text.split()), default=0)
+        is_interval = bool(len(texts)) and all(map(_BRACKETS.fullmatch, texts))
+        cells = texts.map(to_latex)
+        if is_interval or width <= _LEAST:
+            return _Column(name, cells, "r" if is_interval else "l", width, width)
+        return _Column(name, cells, "l", width, max(words, _LEAST))
     known = column[np.isfinite(column)]
     largest = float(known.abs().max()) if len(known) else 0.0
-    decimals = 0 if (known == known.round()).all() else max(0, _DIGITS - 1 - floor(log10(largest)))
-    decimals = 3 if _is_p(column) else decimals
+    decimals = 3 if _is_p(column) else _decimals(column)
     cells = column.map(f"{{:.{decimals}f}}".format).replace({"nan": "", "inf": r"{$\infty$}"})
     if _is_p(column):
         cells = cells.mask(column < 0.001, "{$<$.001}")
     sign, digits = ("-" if (known < 0).any() else ""), len(f"{largest:.{decimals}f}".split(".")[0])
-    return cells, f"S[table-format={sign}{digits}.{decimals}]"
+    width = len(sign) + digits + (decimals and 1 + decimals)
+    return _Column(name, cells, f"S[table-format={sign}{digits}.{decimals}]", width, width)
+
+
+def _decimals(column: pd.Series[Any]) -> int:
+    """Return the decimals of a column, of which its largest number needs three digits."""
+    known = column[np.isfinite(column)]
+    if (known == known.round()).all():
+        return 0
+    return max(0, _DIGITS - 1 - floor(log10(float(known.abs().max()))))
+
+
+_BRACKETS = re.compile(r"|\[-?[\d.]+, -?[\d.]+\]")
+
+
+def strongest_first(frame: pd.DataFrame) -> pd.DataFrame:
+    """Sort heads by their attention beyond distance, where it is known of any."""
+    if "beyond_distance" not in frame or not frame["beyond_distance"].notna().any():
+        return frame
+    return frame.sort_values("beyond_distance", ascending=False, kind="stable")
 
 
 def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
@@ -216,14 +331,37 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     table without any of ``_VALUES`` keeps all columns.
     """
     named = with_head_names(frame)
-    chosen = [name for name in _IN_PAPERS if name in named]
-    if not {*chosen} & {*_VALUES}:
+    if not {*named} & {*_VALUES}:
         return named
+    if "answer" not in named or len(named["answer"].unique()) == 1:  # answers say it shorter
+        named = with_interval(named)
+    chosen = [name for name in _IN_PAPERS if name in named]
     if "removed" in chosen and "head" in chosen:  # a head that was removed is named by both
         chosen.remove("head")
     chosen = [name for name in chosen if len(named) < 2 or len(named[name].unique()) > 1]
-    has_answers = "answer" in named  # which say what intervals show, in a column instead of two
-    return named[[name for name in chosen if not (has_answers and name in ("ci_low", "ci_high"))]]
+    if "beyond_distance" in chosen and "interval" in chosen:  # which is about it
+        chosen.remove("interval")
+        chosen.insert(chosen.index("beyond_distance") + 1, "interval")
+    return named[chosen]
+
+
+def with_interval(frame: pd.DataFrame) -> pd.DataFrame:
+    """Write the interval of what goes beyond distance, or else of the mean, into one column.
+
+    Its ends have as many decimals as what it is of.
+    """
+    import pandas as pd
+
+    for names in _INTERVALS:
+        if not {*names} <= {*frame} or not frame[names[1]].notna().any():
+            continue
+        decimals, ends = _decimals(frame[names[0]]), frame[[*names[1:]]].to_numpy(dtype=float)
+        texts = [
+            "" if np.isnan([low, high]).any() else f"[{low:.{decimals}f}, {high:.{decimals}f}]"
+            for low, high in ends
+        ]
+        return frame.assign(interval=pd.Series(texts, index=frame.index, dtype=object))
+    return frame
 
 
 def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
@@ -241,7 +379,7 @@ def with_units(frame: pd.DataFrame, score: str, in_words: Callable[[object], str
     for name in {"role", "removed"} & set(frame):
         if frame[name].dtype != bool:
             frame = frame.assign(**{name: frame[name].map(in_words)})
-    names = {name: _HEADERS.get(name, in_words(name)) for name in frame.columns}
+    names = {name: in_words(name) for name in frame.columns}
     return frame.rename(
         columns={
             name: re.sub("(?<=[a-z])_(?=[a-z])", " ", words) + units.get(name, "")

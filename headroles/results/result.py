@@ -43,6 +43,7 @@ from headroles.results.formats import (
     for_paper,
     latex_table,
     readable,
+    strongest_first,
     with_head_names,
     with_units,
 )
@@ -268,6 +269,10 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
         """Return sentences on the method, for a paper, and the keys of the works to cite for it."""
         return (), ()
 
+    def finding(self) -> str:
+        """Return the result in sentences, for a paper; empty if a table says it better."""
+        return ""
+
     def clearest_role(self) -> str:
         """Return the role that is drawn by default: the first of the table."""
         return str(self.frame["role"].iloc[0])
@@ -365,6 +370,8 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
         unknown format or column, and as `view`.
         """
         table = _flat(self.view(view, value))
+        if fmt == "latex":
+            table = strongest_first(table)
         for name in columns or ():
             if name not in table.columns:
                 raise UsageError(not_among("column", name, list(table.columns)))

@@ -81,6 +81,16 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
     assert row[4:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
 
 
+def test_results_are_there_to_copy(folder: Path, table: RoleTable) -> None:
+    page = make_report(folder)
+    (section,) = (one for one in page.sections if one.title == "How to report this")
+    text = str(section.parts[-1])
+    answers = table.frame[table.frame["role"] == "local"]["answer"].value_counts()
+    undecided = answers.get("undecided", 0)
+    assert f"{answers['yes']} of 6 heads attended to neighbouring words ({undecided} und" in text
+    assert "No head passed the test for grammatical partners." in text
+
+
 def test_nobody_has_a_role(scores: HeadScores, tmp_path: Path) -> None:
     table = assign_roles(scores, threshold=100)
     folder = save_together(tmp_path / "none", [scores, table])

@@ -152,7 +152,17 @@ def cells(content: str) -> list[list[str]]:
     return [row.removesuffix(r" \\").split(" & ") for row in rows]
 
 
-LATEX_PACKAGES = ("array", "booktabs", "siunitx", "longtable")
+LATEX_PACKAGES = ("array", "booktabs", "siunitx", "longtable", "graphicx")
+ARTICLE = r"""
+\documentclass[twocolumn]{article}
+\setlength{\textwidth}{6.9in}\setlength{\columnsep}{.3in}
+\usepackage{PACKAGES}
+\begin{document}
+\typeout{column \the\columnwidth}
+TABLES
+\end{document}
+"""
+"""An article with columns of 3.3 inches."""
 
 
 def has_latex_packages() -> bool:
@@ -162,22 +172,32 @@ def has_latex_packages() -> bool:
     return len(found.splitlines()) == len(LATEX_PACKAGES)
 
 
-@pytest.mark.parametrize("kind", ["", "[twocolumn]"])
-def test_latex_compiles(relations: RoleTable, kind: str, tmp_path: Path) -> None:
+def test_latex_fits_columns_and_pages(relations: RoleTable, tmp_path: Path) -> None:
+    """Tables of heads fit a column of 3.3 inches; those with a column for each role fit a page."""
     if shutil.which("pdflatex") is None or not has_latex_packages():
         pytest.skip(
             f"needs pdflatex with {', '.join(LATEX_PACKAGES)} "
             "(Debian: texlive-latex-recommended, texlive-science)"
         )
-    views = ["answers", "colocation", *(["long"] * (not kind))]
-    pages = [relations.export("latex", view).decode() for view in views]
-    (tmp_path / "page.tex").write_text(
-        f"\\documentclass{kind}{{article}}\\usepackage{{{','.join(LATEX_PACKAGES)}}}"
-        "\\begin{document}\n" + "\\clearpage\n".join(pages) + "\\end{document}\n"
-    )
+    having = relations.where("obj", only_assigned=True)
+    assert 0 < len(having) < 40
+    narrow = [relations.where("obj", layer=0), having, having.where("syntactic:obj:to_governor")]
+    pages = [table.export("latex").decode() for table in narrow]
+    assert all(r"\begin{table}" in page for page in pages)
+    pages += [
+        relations.export("latex", view).decode() for view in ("answers", "colocation", "wide")
+    ]
+    long = relations.export("latex").decode()
+    assert r"\begin{longtable}" in long
+    pages.append(f"\\onecolumn {long}")
+    tables = "\\clearpage\n".join(pages)
+    article = ARTICLE.replace("PACKAGES", ",".join(LATEX_PACKAGES)).replace("TABLES", tables)
+    (tmp_path / "page.tex").write_text(article.strip())
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert made.returncode == 0, made.stdout[-2000:]
+    assert "column 238.4" in made.stdout  # 3.3 inches of 72.27 points
+    assert not re.findall("Overfull.*", made.stdout)
 
 
 def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
@@ -193,8 +213,8 @@ def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
     )
     content = latex_table(frame)
     assert (
-        r"\begin{tabular}{lS[table-format=-2.1]S[table-format=3.0]S[table-format=1.3]l"
-        r"S[table-format=1.7]}"
+        r"\begin{tabular}{@{}lS[table-format=-2.1]S[table-format=3.0]S[table-format=1.3]l"
+        r"S[table-format=1.7]@{}}"
     ) in content
     header, *rows = cells(content)
     assert header == ["{head}", "{effect}", "{needed}", r"{p\_value}", "{flag}", "{tiny}"]
@@ -208,15 +228,23 @@ def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
 def test_papers_get_names_values_answers_or_else_intervals(relations: RoleTable) -> None:
     rows = relations.where("obj", layer=0)
     header, first, *_ = cells(rows.export("latex").decode())
-    assert header[:4] == ["{head}", "{role}", "{mean (times uniform)}", "{answer}"]
-    assert "{interval from}" not in header
-    numbers = relations.frame.query("role == 'syntactic:obj:to_governor'").iloc[0]
-    assert first[:3] == ["0-0", r"object $\rightarrow$ its verb", f"{numbers['mean']:.2f}"]
-    of_one_answer = rows.where(only_assigned=True).export("latex").decode()
-    assert cells(of_one_answer)[0][:3] == ["{head}", "{role}", "{mean (times uniform)}"]
-    assert "interval" not in of_one_answer
+    mean = r"{\shortstack[r]{mean\\(times\\uniform)}}"
+    assert header[:4] == ["{head}", "{role}", mean, "{answer}"]
+    assert "{interval}" not in header
+    numbers = rows.frame.nlargest(1, "beyond_distance").iloc[0]
+    words = relations.in_words(numbers["role"]).replace("->", r"$\rightarrow$")
+    assert first[:3] == [f"0-{numbers['head']}", words, f"{numbers['mean']:.2f}"]
+    having = rows.where(only_assigned=True)
+    header, first, *_ = cells(having.export("latex").decode())
+    assert header == ["{head}", "{role}", mean, r"{\shortstack[r]{beyond\\distance}}", "{interval}"]
+    best = having.frame.nlargest(1, "beyond_distance").iloc[0]
+    assert first[0] == f"{best['layer']}-{best['head']}"
+    assert first[3:] == [
+        f"{best['beyond_distance']:.2f}",
+        f"{{[}}{best['beyond_low']:.2f}, {best['beyond_high']:.2f}]",
+    ]
     without_answers = for_paper(rows.frame.drop(columns="answer"))
-    assert [*without_answers][2:5] == ["mean", "ci_low", "ci_high"]
+    assert [*without_answers][2:5] == ["mean", "beyond_distance", "interval"]
     assert "{role}" not in rows.where("syntactic:obj:to_governor").export("latex").decode()
 
 
@@ -226,7 +254,7 @@ def test_latex_has_caption_and_label(relations: RoleTable) -> None:
     assert r"\label{tab:a-b}" in content
     assert r"\label{tab:role-table}" in relations.export("latex", "answers").decode()
     empty = pd.DataFrame({"role": pd.Series([], dtype=str)})
-    assert r"\begin{tabular}{l}" in latex_table(empty)
+    assert r"\begin{tabular}{@{}l@{}}" in latex_table(empty)
     # A name never begins the height of a row.
     content = latex_table(pd.DataFrame({"word": ["[CLS]", "[SEP]"]}))
     assert not re.search(r"^\[", content, re.M)

@@ -82,6 +82,7 @@ _DEFINITIONS = {
     ),
 }
 """What each score measures, and the work that defines it."""
+_UNITS_IN_PAPERS = {BIAS.name: " times uniform attention", EXCESS.name: "", HIT.name: " of words"}
 _NONE_SHOWN = "none shown: add texts"
 _WHOLE, _PARTS = "delimiter", {"delimiter:cls", "delimiter:sep"}
 """A role that adds nothing to its parts."""
@@ -403,7 +404,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         roles = "the role" if len(self.roles) == 1 else "a role"
         found = f"{count.none_shown[0].upper()}{count.none_shown[1:]}"
         if count.heads:
-            found = f"{len(count.heads)} of {self.n_heads} heads have {roles}"
+            n_heads = len(set(heads_in(self.frame)) - set(self.scored.model.removed_heads))
+            found = f"{len(count.heads)} of {n_heads} heads have {roles}"
             found += f" ({len(count.undecided)} undecided)"
         return f"{super().caption()} {found}."
 
@@ -539,13 +541,17 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
     ) -> Iterator[tuple[str, Count, pd.DataFrame]]:
         """Yield what heads attend to, how many do, and the strongest row."""
         if self.groups.pairs:
-            partners = "grammatical partners" if self.groups.are_arcs else "words of pairs"
             for rung in self.ladder:
-                words = f"  {self.beyond[rung.step]}" if rung.step in BEYOND else partners
+                words = f"  {self.beyond[rung.step]}" if rung.step in BEYOND else self._partners
                 strongest = pairs if rung.step not in BEYOND else pairs[:0]
                 yield words, rung, strongest
         for role in self.groups.others:
             yield self.in_words(role), self.count_of([role]), others[others.index == role]
+
+    @property
+    def _partners(self) -> str:
+        """The partners of words in roles of pairs: of arcs, or of a role of the user's own."""
+        return "grammatical partners" if self.groups.are_arcs else "words of pairs"
 
     @property
     def beyond(self) -> Mapping[str, str]:
@@ -623,6 +629,34 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 "of the same places in other trees (intersection-union test)."
             )
         return (definition, rule, *about_controls(self)), (work,)
+
+    def finding(self) -> str:
+        """Return the number of heads at each step of evidence, and the clearest head."""
+        sentences, unit = [], _UNITS_IN_PAPERS[self.facts["score"]]
+        for words, count, _ in self._targets(*self.strongest):
+            if words.startswith(" "):
+                words = f"{self._partners} {words.strip()}"
+            found = f"{len(count.heads)} of {self.n_heads} heads"
+            found = f"{found} attended to {words} ({len(count.undecided)} undecided)"
+            if not count.heads and count.n_open:
+                found = f"No head was shown to attend to {words} ({count.open_tests})"
+            elif not count.heads:
+                found = f"No head passed the test for {words}"
+            sentences.append(f"{found}.")
+        arcs, _ = self.strongest
+        for row in arcs[:1].reset_index().to_dict("records"):
+            number = f"{{:{digits(self.facts['score'])}}}".format
+            level = 100 * (1 - self.options.tests.alpha)
+            text = f"{row['layer']}-{row['head']} ({self.in_words(row['role'])}): "
+            text += f"mean {number(row['mean'])}{unit}"
+            if not np.isnan(row["beyond_distance"]):
+                low, high = number(row["beyond_low"]), number(row["beyond_high"])
+                than = "other words at the same distance"
+                than = "the best fixed offset" if self.facts["offsets"] else than
+                text += f", {number(row['beyond_distance'])} more than {than} "
+                text += f"({level:g} % CI {low} to {high})"
+            sentences.append(f"The clearest was head {text}; layers and heads count from 0.")
+        return " ".join(sentences)
 
     def next_steps(self, folder: str) -> Iterator[str]:
         """Name commands that show more of the table in ``folder``, and that can run as they are."""
