@@ -49,6 +49,8 @@ _OF_OTHERS = {"content": "open-class", "function": "closed-class"}
 _ARROW = re.compile(r"\s*(?:->|\u2192)\s*")
 GROUP, POOLED = "syntactic", "any"
 """The group of all roles of arcs, and what stands for a relation in those of all relations."""
+ENDS = ("to_governor", "to_dependent")
+"""The ends of the ids of roles of arcs, by the direction in which their arcs are followed."""
 BEYOND_OFFSET, OTHER_TREES = "beyond_offset", "other_trees"
 """The contrast of a role with other words at the same offset, and the control of its arcs."""
 NEAR, NEAR_BACK, BETWEEN = "near", "near:back", "between"
@@ -106,6 +108,16 @@ def other_trees_of(role: str) -> str:
     return f"{role}:{OTHER_TREES}"
 
 
+def role_of_arcs(relation: str, end: str) -> str:
+    """Return the id of the role of the arcs of a relation, ``POOLED`` for all together."""
+    return f"{GROUP}:{relation}:{end}"
+
+
+def every_arc_of(pooled: str) -> str:
+    """Return the id of the attention along all arcs of the corpus, beside that of a pooled role."""
+    return f"{pooled}:every_arc"
+
+
 def names_of_arcs(relation: str, end: str = "") -> tuple[str, ...]:
     """Return the names of all roles of a relation: its label, and its dependent in words.
 
@@ -150,11 +162,10 @@ def relations_meant_by(name: str) -> list[str]:
     (['nsubj'], ['amod'])
     """
     wanted = _plain(name)
-    ways = ("to_governor", "to_dependent")
     return [
         relation
         for relation in _ENDS
-        if wanted in (*names_of_arcs(relation), *(arc_in_words(relation, way) for way in ways))
+        if wanted in (*names_of_arcs(relation), *(arc_in_words(relation, way) for way in ENDS))
     ]
 
 

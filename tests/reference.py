@@ -6,7 +6,7 @@ words are cut into pieces one by one, and attention is what transformers returns
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,12 @@ class Tokens:
             for name in self.labels(word):
                 if governor >= 0 and name in relations and all(ends):
                     yield name, *ends
+
+    def every_arc(self) -> Iterator[tuple[int, int]]:
+        """The dependent and the governor of each arc between words with pieces."""
+        for word, governor in enumerate(self.governors):
+            if governor >= 0 and self.pieces(word) and self.pieces(governor):
+                yield word, governor
 
     def labels(self, word: int) -> tuple[str, str]:
         """The relation of a word, and the part of it by the class of the word."""
@@ -234,10 +240,25 @@ def _hits(
             if any(j in asked.keys(i, tokens.n) for i in pieces[0] for j in pieces[1]):
                 for relation in labels:
                     arcs[relation].append((between[ends[0]] == ends[1]).astype(float))
+        along = [
+            (between[query] == key).astype(float)
+            for query, key in in_direction(tokens.every_arc(), direction)
+            if any(
+                j in asked.keys(i, tokens.n)
+                for i in tokens.pieces(query)
+                for j in tokens.pieces(key)
+            )
+        ]
+        hits[f"syntactic:any:{direction}:every_arc"] = mean(along)
         pooled = f"syntactic:any:{direction}"
         hits[pooled] = mean([arc for own_arcs in arcs.values() for arc in own_arcs])
         hits |= {f"syntactic:{name}:{direction}": mean(found) for name, found in arcs.items()}
     return hits
+
+
+def in_direction(arcs: Iterable[tuple[int, int]], direction: str) -> Iterator[tuple[int, int]]:
+    """The word that looks and the word that it looks for, of each dependent and governor."""
+    return ((arc if direction == "to_governor" else arc[::-1]) for arc in arcs)
 
 
 def first_choices(attention: Attention, tokens: Tokens) -> dict[int, Any]:
@@ -282,6 +303,11 @@ def _syntactic(
             for contrast in COMPETING:
                 beyond = _beyond(attention, tokens, (queries, keys), contrast, asked)
                 arcs[f":{contrast}"][relation].append(beyond)
+        along = [
+            mean([asked.row(attention, i, tokens.pieces(key)) for i in tokens.pieces(query)])
+            for query, key in in_direction(tokens.every_arc(), direction)
+        ]
+        scores[f"syntactic:any:{direction}:every_arc"] = mean(along)
         for ending, by_relation in arcs.items():
             every = [arc for of_relation in by_relation.values() for arc in of_relation]
             scores[f"syntactic:any:{direction}{ending}"] = mean(every)

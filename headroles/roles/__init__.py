@@ -14,6 +14,7 @@ from headroles.roles.batch import WORDS as WORDS
 from headroles.roles.batch import Candidates as Candidates
 from headroles.roles.batch import PaddedBatch as PaddedBatch
 from headroles.roles.batch import Scope as Scope
+from headroles.roles.catalogue import EVENNESS as EVENNESS
 from headroles.roles.catalogue import check_offsets as check_offsets
 from headroles.roles.catalogue import is_position as is_position
 from headroles.roles.choice import RoleOptions as RoleOptions

@@ -143,7 +143,11 @@ def with_class_rules(
     ``sentences``. Roles of pairs across two sentences have no such rule.
     """
     every = tuple(roles)
-    pairs = {id(role): role.sieve for role in every if isinstance(role.sieve, Pairs)}
+    pairs = {
+        id(role): role.sieve
+        for role in every
+        if isinstance(role.sieve, Pairs) and not role.measure_of
+    }
     finders = {sieve.find for sieve in pairs.values() if not sieve.find.is_across}
     counts = {find: Counter[tuple[int, int, str]]() for find in finders}
     for sentence in sentences if finders else ():

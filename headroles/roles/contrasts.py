@@ -344,7 +344,9 @@ def with_other_trees(
     of_pairs = [
         (role, role.sieve)
         for role in roles
-        if isinstance(role.sieve, Pairs) and role.contrast in ("", BEYOND_OFFSET)
+        if isinstance(role.sieve, Pairs)
+        and role.contrast in ("", BEYOND_OFFSET)
+        and not role.measure_of
     ]
     if not of_pairs:
         return (), 0

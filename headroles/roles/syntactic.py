@@ -25,15 +25,18 @@ from headroles.corpus import (
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, PresetOptions, split_names, whole_number
 from headroles.role_names import (
+    ENDS,
     GROUP,
     POOLED,
     arc_in_words,
+    every_arc_of,
     names_of_arcs,
+    role_of_arcs,
     whole_of,
 )
 from headroles.roles.batch import ATTENDING
 from headroles.roles.competitors import contrasts_of
-from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
+from headroles.roles.pairs import DIRECTIONS, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, OnlyFor, Role
 from headroles.roles.score import Score
 from headroles.roles.word_classes import UPOS, check_classes
@@ -141,8 +144,7 @@ class Arcs(FindLinks):
     @property
     def meaning(self) -> dict[str, Any]:
         """Facts that distinguish these arcs from others with the same names."""
-        source = {} if self.source == BASIC else {"arcs": self.source}
-        return {"keep_subtypes": self.keep_subtypes, **source}
+        return {"keep_subtypes": self.keep_subtypes, **EveryArc(self.source).meaning}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -164,6 +166,27 @@ class Arcs(FindLinks):
     def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
         """Return the pairs of words that an arc of any relation joins."""
         return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
+
+
+@dataclass(frozen=True)
+class EveryArc(FindLinks):
+    """Finder of the arcs of all relations of a ``source``, those that are not scored too.
+
+    Their pieces and controls are counted with the scored arcs.
+    """
+
+    is_control: ClassVar[bool] = True
+
+    source: str = BASIC
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """Facts that distinguish these arcs from others with the same names."""
+        return {} if self.source == BASIC else {"arcs": self.source}
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return dependent and governor of each arc of a sentence, word by word."""
+        return [(arc.dependent, arc.governor, 0) for arc in arcs_of(self.source, sentence)]
 
 
 # Roles
@@ -261,6 +284,9 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     named = [(POOLED, tuple(wholes)), *((name, (name,)) for name in arcs.relations)]
     syntactic = [role for name, relations in named for role in _both_ways(arcs, name, relations)]
     yield from syntactic
+    if not options.is_published:
+        for role, direction in zip(syntactic[:2], DIRECTIONS, strict=True):
+            yield _every_arc(role, EveryArc(options.arcs), direction)
     if options.columns:
         yield from map(_from_governor, syntactic[::2])
     yield from options.contrasts_of(filter(has_contrast, syntactic), context.score)
@@ -271,18 +297,29 @@ def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role
     labels = frozenset(map(arcs.relations.index, relations))
     pooled = {"relations": sorted(relations)} if name == POOLED else {}
     meaning = {**pooled, **arcs.meaning}
-    for end, direction in (("to_governor", FORTH), ("to_dependent", BACK)):
-        role, sieve = f"{GROUP}:{name}:{end}", Pairs(arcs, labels, direction)
+    for end, direction in zip(ENDS, DIRECTIONS, strict=True):
         yield Role(
-            role,
+            role_of_arcs(name, end),
             ARCS,
             meaning=meaning,
             words=arc_in_words(name, end),
             relation=name,
             names=names_of_arcs(name, end),
             needs=_WHOLE_ARCS,
-            sieve=sieve,
+            sieve=Pairs(arcs, labels, direction),
         )
+
+
+def _every_arc(pooled: Role, find: EveryArc, direction: int) -> Role:
+    """Return the attention along all arcs of the corpus, a measure beside a ``pooled`` role."""
+    return Role(
+        every_arc_of(pooled.id),
+        ARCS,
+        measure_of=pooled.id,
+        meaning=find.meaning,
+        words=f"{pooled.words}, along the arcs of all relations",
+        sieve=Pairs(find, frozenset({0}), direction),
+    )
 
 
 def has_contrast(role: Role) -> bool:
@@ -302,7 +339,7 @@ def _from_governor(role: Role) -> Role:
     assert isinstance(role.sieve, Pairs)
     return replace(
         role,
-        id=f"{GROUP}:{role.relation}:from_governor",
+        id=role_of_arcs(role.relation, "from_governor"),
         words=arc_in_words(role.relation, "from_governor"),
         sieve=replace(role.sieve, among=ATTENDING),
     )

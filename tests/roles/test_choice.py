@@ -20,6 +20,7 @@ from headroles.errors import CorpusError, UsageError
 from headroles.old_roles import facts_of_old_id
 from headroles.record import RecordedRole, whole_roles
 from headroles.results.shown import as_text
+from headroles.role_names import ENDS, every_arc_of, role_of_arcs
 from headroles.roles import (
     SCORES,
     RoleOptions,
@@ -82,7 +83,10 @@ def test_groups_are_all_of_their_roles_and_ids_one(
     assert " ".join(ids(asked, score)) == expected
 
 
-LATER = ("first", "duplicate", "induction", "aligned")
+LATER = (
+    *("first", "duplicate", "induction", "aligned"),
+    *(every_arc_of(role_of_arcs("any", end)) for end in ENDS),
+)
 """Roles that 0.2.0 did not have."""
 
 
@@ -300,12 +304,12 @@ def test_scores_along_arcs_of_columns(tmp_path: Path, bert_folder: Path) -> None
     (tmp_path / "deps.conllu").write_text(LINES + "\n")
     basic, enhanced = scores(beyond_offset=False), scores(arcs="enhanced")
     assert basic.role_ids == enhanced.role_ids
-    assert basic.counts[0].tolist() == [2, 2, 1, 1, 1, 1]
-    assert enhanced.counts[0].tolist() == [4, 4, 2, 2, 2, 2]
+    assert basic.counts[0].tolist() == [2, 2, 1, 1, 1, 1, 4, 4]
+    assert enhanced.counts[0].tolist() == [4, 4, 2, 2, 2, 2, 6, 6]
     assert enhanced.roles[0].meaning["arcs"] == "enhanced"
     labelled = scores(arcs="misc:Coref")
     assert "syntactic:same:to_governor" in labelled.role_ids
-    assert labelled.counts[0].tolist() == [1] * 4
+    assert labelled.counts[0].tolist() == [1] * 6
     (tmp_path / "deps.conllu").write_text("1\tGo\tgo\tVERB\t_\t_\t0\troot\t_\t_\n\n")
     for source, column in (("enhanced", "DEPS"), ("misc:Coref", "MISC")):
         with pytest.raises(CorpusError, match=f"no sentence .* in its column {column}"):

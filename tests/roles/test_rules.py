@@ -54,7 +54,7 @@ def hits_in(
     assert readout.offset_shares is not None
     by_class, by_offset = {}, {}
     for k, role in enumerate(roles):
-        if role.id.startswith("syntactic"):
+        if role.relation:
             rules: Any = role.sieve
             counts = readout.class_hits[0, k].tolist()
             by_class[role.id] = dict(zip(map(str, rules.rules.rules), counts, strict=False))

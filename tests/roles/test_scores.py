@@ -19,6 +19,7 @@ from headroles.errors import UsageError
 from headroles.reach import EVERYTHING, Reach
 from headroles.roles import (
     BIAS,
+    EVENNESS,
     EXCESS,
     OFFSETS,
     SCORES,
@@ -263,7 +264,7 @@ def test_uniform_attention(example: EncodedExample, window: int, reach: Reach) -
         for role, value, size in zip(roles_of(score.name), values[0, 0], sizes, strict=True):
             if role.baseline is not None and reach.is_limited:
                 continue  # rows of windowed layers differ in length: contrasts are approximate
-            plain = 1.0 if role.measure_of else score.uniform
+            plain = 1.0 if role.id == EVENNESS else score.uniform
             expected = plain if role.baseline is None else role.baseline
             if not np.isnan(value):
                 assert value == pytest.approx(expected, abs=tolerance(size)), role.id

@@ -18,6 +18,7 @@ from headroles.corpus import DEFAULT_RELATIONS, AnyCorpus, Corpus, as_corpus, fo
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
 from headroles.options import Convert, Seed, split_names
+from headroles.role_names import ENDS, role_of_arcs
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
@@ -188,8 +189,7 @@ class Measured:
         name = next((known for known in names if known in self._relations), None)
         if name is None:
             raise NotTestable(f"the corpus has no relation {' or '.join(names)}; pass a treebank")
-        ways = ("to_governor", "to_dependent")
-        return np.concatenate([self.hits_of(f"syntactic:{name}:{way}") for way in ways], axis=1)
+        return np.concatenate([self.hits_of(role_of_arcs(name, end)) for end in ENDS], axis=1)
 
     @cached_property
     def halves(self) -> Halves:

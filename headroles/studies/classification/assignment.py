@@ -23,7 +23,7 @@ from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
 from headroles.role_names import BEYOND_OFFSET, GROUP, OTHER_TREES
-from headroles.roles import BIAS, PAIRS, SCORES, Role
+from headroles.roles import BIAS, EVENNESS, PAIRS, SCORES, Role
 from headroles.scoring.options import (
     CONTROLS,
     PERMUTED_WEIGHTS,
@@ -60,6 +60,7 @@ from headroles.studies.heads import (
     scores_of,
     warn_of_doubled,
 )
+from headroles.studies.specificity import describe_specificity
 from headroles.testing.evidence import NO, UNTESTABLE, YES, find_p_values
 from headroles.testing.notes import find_notes, find_warnings
 from headroles.testing.steps import Leg
@@ -321,9 +322,10 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
             "p_below_adjusted": answered.below.adjusted,
             "answer": answered.answers.astype(object),
             "assigned": answered.answers == YES,
+            **describe_specificity(scores, columns, options.tests),
             "certified": certified.astype(object),
             "certified_mean": certified_mean,
-            "evenness": _measures(scores, columns),
+            "evenness": _evenness(scores, columns),
             **dict.fromkeys((f"mean_{name}" for name in CONTROLS), np.nan),
         }
     )
@@ -434,11 +436,11 @@ def _further_steps(
     return {"evidence": evidence, **columns}
 
 
-def _measures(scores: HeadScores, columns: HeadColumns) -> FloatArray:
-    """Return mean (T,) of the measure that the role of each column has, NaN where it has none."""
+def _evenness(scores: HeadScores, columns: HeadColumns) -> FloatArray:
+    """Return the mean evenness (T,) of the roles that have it, NaN for others."""
     means = np.full((len(columns.roles), columns.n_layers * columns.n_heads), np.nan)
     for role in scores.roles:
-        if role.measure_of in columns.ids and not role.is_tested:
+        if role.id == EVENNESS and role.measure_of in columns.ids:
             of_role = Sample.from_values(scores.column(role.id)).moments.mean
             means[columns.ids.index(role.measure_of)] = of_role
     return means.ravel()

@@ -190,7 +190,10 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
     ``beyond_distance``, of roles of pairs of words, is the attention to them less that to other
     words at the same distance, with its interval and ``p_beyond``, the p-value against the margin;
     ``p_value`` is the larger of this one and that of the mean. Of first choices it is the share of
-    hits beyond that of the best fixed ``offset``. ``mean_trees``, ``mean_words`` and
+    hits beyond that of the best fixed ``offset``. ``other_arcs`` is the mean along the arcs of all
+    other relations in the same direction, and ``above_others`` the difference to it, paired by
+    example, with its interval and two-sided ``p_others``; ``specific`` is *no* where the relation
+    is shown to get less. ``mean_trees``, ``mean_words`` and
     ``mean_weights`` are the means of controls, NaN without.
 
     With ``table`` as `assign_roles` returns it:
@@ -222,14 +225,17 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             "trees_high p_trees p_value p_adjusted p_below p_below_adjusted answer assigned "
             "evidence beyond_class class_low class_high p_class n_class class_answer "
             "past_attractors attractors_low attractors_high p_attractors n_attractors "
-            "attractors_answer certified certified_mean offset offset_share evenness mean_trees "
-            "mean_words mean_weights note"
+            "attractors_answer other_arcs above_others others_low others_high p_others specific "
+            "certified certified_mean offset offset_share evenness mean_trees mean_words "
+            "mean_weights note"
         ).split()
     )
     schema: ClassVar[Mapping[str, Column]] = {
         "answer": one_of(*ROLE_ANSWERS),
         "evidence": one_of("", *STEPS),
         **dict.fromkeys(("class_answer", "attractors_answer"), one_of(*ANSWERS, "")),
+        **dict.fromkeys(("other_arcs", "above_others"), Column(NUMBER, gaps=True)),
+        "specific": one_of(*ANSWERS, ""),
         "certified": one_of(*ROLE_ANSWERS, ""),
         **dict.fromkeys(("n_class", "n_attractors"), Column(NUMBER, 0, gaps=True)),
         "offset": Column(TEXT),
@@ -240,6 +246,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         around("trees_low", "beyond_trees", "trees_high"),
         around("class_low", "beyond_class", "class_high"),
         around("attractors_low", "past_attractors", "attractors_high"),
+        around("others_low", "above_others", "others_high"),
         interval_of(
             "ci_low",
             "ci_high",
@@ -340,21 +347,25 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     @property
     def heads(self) -> pd.DataFrame:
-        """The heads with each role: a row for each, with role, layer, head and evidence."""
-        return self.frame.loc[self.frame["assigned"], ["role", "layer", "head", "evidence"]]
+        """The heads with each role: a row each, with role, layer, head, evidence, specific."""
+        columns = ["role", "layer", "head", "evidence", "specific"]
+        return self.frame.loc[self.frame["assigned"], columns]
 
     def export(self, fmt: str, view: str = "long", *args: Any, **given: Any) -> bytes:
         """Return a view in a format, as `Result.export` does.
 
         In JSON, the view ``heads`` is ``{role: [[layer, head], ...]}``, with such mappings of the
-        heads beyond *class* and *attractors*, and of undecided heads, as ``class``, ``attractors``
-        and ``undecided``.
+        heads beyond *class* and *attractors*, of heads that give the arcs of other relations
+        more, and of undecided heads, as ``class``, ``attractors``, ``not_specific`` and
+        ``undecided``.
         """
         if (fmt, view) != ("json", "heads"):
             return super().export(fmt, view, *args, **given)
         heads: dict[str, Any] = _by_role(self.heads)
         for step in STEPS[1:]:
             heads[step] = _by_role(self.frame[reaches(self.frame, step)])
+        is_unspecific = self.frame["assigned"] & (self.frame["specific"] == NO)
+        heads["not_specific"] = _by_role(self.frame[is_unspecific])
         roles = (self.frame if self.tested is None else self.tested).groupby("role", sort=False)
         heads["undecided"] = {str(role): undecided_in(rows) for role, rows in roles}
         return f"{json.dumps(heads)}\n".encode()
@@ -476,6 +487,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             yield from self._arcs_grid(arcs)
         yield from about_controls(self)
         yield from self._about_positional()
+        yield from self._about_unspecific()
         yield from map(Warned, cautions)
 
     def _about_positional(self) -> Iterator[str]:
@@ -488,6 +500,19 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             yield (
                 f"Not counted, because position may explain them: {row['layer']}-{row['head']} "
                 f"({self.in_words(row['role'])}, {score}){others}."
+            )
+
+    def _about_unspecific(self) -> Iterator[str]:
+        """Name heads that have a relation, and give the arcs of other relations more."""
+        rows = by_strength(self.frame[self.frame["assigned"] & (self.frame["specific"] == NO)])
+        number = digits(self.facts["score"])
+        for row in rows[:1].to_dict("records"):
+            left = len(rows) - 1
+            others = f"; {left} other{'s' if left > 1 else ''} likewise" if left else ""
+            yield (
+                f"Not specific: {row['layer']}-{row['head']} ({self.in_words(row['role'])}, "
+                f"{row['mean']:{number}}) gives the arcs of other relations more attention "
+                f"({row['other_arcs']:{number}}){others}."
             )
 
     def _about_run(self) -> Iterator[str]:
@@ -579,6 +604,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             cells["Above same distance"] = f"{{beyond_distance{number}}}"
         if best["beyond_class"].notna().any():
             cells["Above word class"] = f"{{beyond_class{number}}}"
+        if best["other_arcs"].notna().any():
+            cells["Other arcs"] = f"{{other_arcs{number}}}"
         grid = Grid.from_frame(best, cells)
         missing = {"nan": "-", "nan%": "-"}
         rows = (tuple(missing.get(cell, cell) for cell in row) for row in grid.rows)
