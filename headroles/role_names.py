@@ -91,6 +91,15 @@ def whole_of(relation: str) -> str:
     return whole if whole and part in _OF_NOMINALS else relation
 
 
+def path_of(relation: str) -> tuple[str, ...]:
+    """Return the relations of a path, from its governor on; a relation is a path of one arc.
+
+    >>> path_of("obl+case")
+    ('obl', 'case')
+    """
+    return tuple(relation.split("+"))
+
+
 def kind_of(unit: str, relation: str) -> Kind:
     """Return the kind of a role with a unit of counts, and with a relation if it is of arcs."""
     if relation:
@@ -223,14 +232,36 @@ def arc_in_words(relation: str, direction: str) -> str:
 
     >>> arc_in_words("amod", "to_dependent")
     'noun -> its adjective'
+    >>> arc_in_words("obl+case", "to_governor")
+    'case marker -> verb of its oblique'
     """
     if relation == POOLED:
         dependents = "dependents" if direction == "to_dependent" else "governor"
         return f"word {'<-' if direction == 'from_governor' else '->'} its {dependents}"
+    if len(path := path_of(relation)) > 1:
+        return _path_in_words(path, direction)
     dependent, governor = _ends_of(relation)
     if direction == "to_governor":
         return f"{dependent} -> {governor}"
-    source = governor.removeprefix("its ").removeprefix("the ")
+    source = _without_article(governor)
     if direction == "to_dependent":
         return f"{source} -> its {dependent}"
     return f"{dependent} <- {governor}"
+
+
+def _path_in_words(path: Sequence[str], direction: str) -> str:
+    """Return what a head looks at from one end of a path of arcs to the other."""
+    *between, last = (_ends_of(relation)[0] for relation in path)
+    governor = _without_article(_ends_of(path[0])[1])
+    if direction == "to_dependent":
+        return f"{governor} -> {last} of its {_possessive(between)}"
+    arrow = "<-" if direction == "from_governor" else "->"
+    return f"{last} {arrow} {governor} of its {_possessive(reversed(between))}"
+
+
+def _possessive(names: Iterable[str]) -> str:
+    return "'s ".join(names)
+
+
+def _without_article(name: str) -> str:
+    return name.removeprefix("its ").removeprefix("the ")

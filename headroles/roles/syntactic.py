@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from headroles.corpus import (
@@ -31,6 +32,7 @@ from headroles.role_names import (
     arc_in_words,
     every_arc_of,
     names_of_arcs,
+    path_of,
     role_of_arcs,
     whole_of,
 )
@@ -107,6 +109,11 @@ def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | No
     return Arc(dependent, governor - 1, label or source.removeprefix(MISC))
 
 
+def of_source(source: str) -> dict[str, Any]:
+    """Return the fact that arcs are from another source than the tree."""
+    return {} if source == BASIC else {"arcs": source}
+
+
 def count_arcs(source: str, sentences: Iterable[Sentence]) -> tuple[Counter[str], Counter[str]]:
     """Count the arcs of the sentences by label, and by label and class of the dependent.
 
@@ -128,6 +135,12 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> tuple[Counter[str]
     return counts, parts
 
 
+def names_of_arc(arc: Arc, sentence: Sentence, keep_subtypes: bool) -> tuple[str, str]:
+    """Return the relation of an arc, and the part of it that the arc is in, empty without."""
+    relation = arc.label if keep_subtypes else fold_subtype(arc.label)
+    return relation, part_of(relation, sentence.upos[arc.dependent])
+
+
 @dataclass(frozen=True)
 class Arcs(FindLinks):
     """Finder of the arcs of some ``relations``: links from the dependent to its governor.
@@ -144,7 +157,7 @@ class Arcs(FindLinks):
     @property
     def meaning(self) -> dict[str, Any]:
         """Facts that distinguish these arcs from others with the same names."""
-        return {"keep_subtypes": self.keep_subtypes, **EveryArc(self.source).meaning}
+        return {"keep_subtypes": self.keep_subtypes, **of_source(self.source)}
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -155,10 +168,9 @@ class Arcs(FindLinks):
 
         An arc is returned once for its relation, and once for its part.
         """
-        links, classes = [], sentence.upos
+        links = []
         for arc in arcs_of(self.source, sentence):
-            relation = arc.label if self.keep_subtypes else fold_subtype(arc.label)
-            for name in (relation, part_of(relation, classes[arc.dependent])):
+            for name in names_of_arc(arc, sentence, self.keep_subtypes):
                 if name in self._numbers:
                     links.append((arc.dependent, arc.governor, self._numbers[name]))
         return links
@@ -166,6 +178,44 @@ class Arcs(FindLinks):
     def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
         """Return the pairs of words that an arc of any relation joins."""
         return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
+
+
+@dataclass(frozen=True)
+class Paths(FindLinks):
+    """Finder of links from the last dependent of a path of arcs to its first governor.
+
+    The ``relations`` of the path are in order from the governor on: obl, case has the case markers
+    of the obliques of a word. Labels are 0. The ends of a path are related words, as those of an
+    arc.
+    """
+
+    relations: tuple[str, ...]
+    keep_subtypes: bool = False
+    source: str = BASIC
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """Facts that distinguish these paths from others with the same names."""
+        return {"keep_subtypes": self.keep_subtypes, **of_source(self.source)}
+
+    def of_sentence(self, sentence: Sentence) -> list[Link]:
+        """Return dependent and governor of each path of a sentence."""
+        arcs = arcs_of(self.source, sentence)
+        names = [names_of_arc(arc, sentence, self.keep_subtypes) for arc in arcs]
+        links = [(word, word) for word in range(len(sentence.words))]
+        for relation in self.relations:
+            links = [
+                (arc.dependent, governor)
+                for end, governor in links
+                for arc, of_arc in zip(arcs, names, strict=True)
+                if arc.governor == end and relation in of_arc
+            ]
+        return [(dependent, governor, 0) for dependent, governor in dict.fromkeys(links)]
+
+    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+        """Return the pairs of words that an arc of any relation, or the path, joins."""
+        arcs = {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
+        return arcs | super().joined_in(sentence)
 
 
 @dataclass(frozen=True)
@@ -182,7 +232,7 @@ class EveryArc(FindLinks):
     @property
     def meaning(self) -> dict[str, Any]:
         """Facts that distinguish these arcs from others with the same names."""
-        return {} if self.source == BASIC else {"arcs": self.source}
+        return of_source(self.source)
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return dependent and governor of each arc of a sentence, word by word."""
@@ -221,6 +271,7 @@ class SyntacticOptions(PresetOptions):
 
     REL/content has the arcs of a relation whose dependent is of an open class, REL/function those
     of a closed class: nsubj/content, nsubj/function. A relation that is named is scored as one.
+    REL+REL is a path of two or three arcs: obl+case joins a word to the case marker of its oblique.
     """
     keep_subtypes: Annotated[bool, OnlyFor(GROUP)] = False
     """Treat nsubj:pass as a relation of its own."""
@@ -278,48 +329,69 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
         return
     if options.columns and not context.score.of_first_choice:
         raise UsageError("`columns` need first choices; pass `score='hit'`, or omit them")
-    arcs = Arcs(context.relations, options.keep_subtypes, options.arcs)
-    # an arc is pooled once, though its relation and its part are scored
-    wholes = [name for name in arcs.relations if whole_of(name) not in {*arcs.relations} - {name}]
-    named = [(POOLED, tuple(wholes)), *((name, (name,)) for name in arcs.relations)]
-    syntactic = [role for name, relations in named for role in _both_ways(arcs, name, relations)]
+    syntactic = [*_roles_of_relations(options, context), *_roles_of_paths(options, context)]
     yield from syntactic
     if not options.is_published:
-        for role, direction in zip(syntactic[:2], DIRECTIONS, strict=True):
-            yield _every_arc(role, EveryArc(options.arcs), direction)
+        yield from _every_arc(EveryArc(options.arcs))
     if options.columns:
         yield from map(_from_governor, syntactic[::2])
     yield from options.contrasts_of(filter(has_contrast, syntactic), context.score)
 
 
-def _both_ways(arcs: Arcs, name: str, relations: Sequence[str]) -> Iterator[Role]:
-    """Yield the roles of some relations, to governors and to dependents."""
-    labels = frozenset(map(arcs.relations.index, relations))
-    pooled = {"relations": sorted(relations)} if name == POOLED else {}
-    meaning = {**pooled, **arcs.meaning}
+def _roles_of_relations(options: SyntacticOptions, context: Context) -> Iterator[Role]:
+    """Yield roles pooled over relations, if any is scored, and of each."""
+    relations = tuple(name for name in context.relations if len(path_of(name)) == 1)
+    if not relations:
+        return
+    arcs = Arcs(relations, options.keep_subtypes, options.arcs)
+    # an arc is pooled once, though its relation and its part are scored
+    wholes = [name for name in relations if whole_of(name) not in {*relations} - {name}]
+    numbers = frozenset(map(relations.index, wholes))
+    yield from _both_ways(arcs, POOLED, numbers, {"relations": sorted(wholes)})
+    for number, name in enumerate(relations):
+        yield from _both_ways(arcs, name, frozenset({number}))
+
+
+def _roles_of_paths(options: SyntacticOptions, context: Context) -> Iterator[Role]:
+    """Yield the roles of each path of arcs."""
+    for name in context.relations:
+        if len(path := path_of(name)) > 1:
+            find = Paths(path, options.keep_subtypes, options.arcs)
+            yield from _both_ways(find, name, frozenset({0}))
+
+
+def _both_ways(
+    find: Arcs | Paths,
+    name: str,
+    labels: frozenset[int],
+    meaning: Mapping[str, Any] = MappingProxyType({}),
+) -> Iterator[Role]:
+    """Yield the roles of the links with some ``labels``, to governors and to dependents."""
     for end, direction in zip(ENDS, DIRECTIONS, strict=True):
         yield Role(
             role_of_arcs(name, end),
             ARCS,
-            meaning=meaning,
+            meaning={**meaning, **find.meaning},
             words=arc_in_words(name, end),
             relation=name,
             names=names_of_arcs(name, end),
-            needs=_WHOLE_ARCS,
-            sieve=Pairs(arcs, labels, direction),
+            needs=_WHOLE_ARCS if isinstance(find, Arcs) else f"paths {name}",
+            sieve=Pairs(find, labels, direction),
         )
 
 
-def _every_arc(pooled: Role, find: EveryArc, direction: int) -> Role:
-    """Return the attention along all arcs of the corpus, a measure beside a ``pooled`` role."""
-    return Role(
-        every_arc_of(pooled.id),
-        ARCS,
-        measure_of=pooled.id,
-        meaning=find.meaning,
-        words=f"{pooled.words}, along the arcs of all relations",
-        sieve=Pairs(find, frozenset({0}), direction),
-    )
+def _every_arc(find: EveryArc) -> Iterator[Role]:
+    """Yield the attention along all arcs of the corpus, measures beside the pooled roles."""
+    for end, direction in zip(ENDS, DIRECTIONS, strict=True):
+        pooled = role_of_arcs(POOLED, end)
+        yield Role(
+            every_arc_of(pooled),
+            ARCS,
+            measure_of=pooled,
+            meaning=find.meaning,
+            words=f"{arc_in_words(POOLED, end)}, along the arcs of all relations",
+            sieve=Pairs(find, frozenset({0}), direction),
+        )
 
 
 def has_contrast(role: Role) -> bool:
@@ -399,11 +471,18 @@ def _choose_relations(
     if options.relations == ALL_RELATIONS:
         return _in_parts(sorted(present), parts)
     for relation in options.relations:
-        if not present[relation] and not parts[relation]:
-            raise CorpusError(_absent(relation, present, parts))
+        for step in (path := path_of(relation)):
+            if not present[step] and not parts[step]:
+                raise CorpusError(_absent(step, present, parts))
+        if len(path) > LONGEST_PATH:
+            raise UsageError(
+                f"the path {relation!r} has {len(path)} relations; give {LONGEST_PATH} at most"
+            )
     return tuple(dict.fromkeys(options.relations))
 
 
+LONGEST_PATH = 3
+"""Most arcs of a path."""
 _TWO = ("nsubj", "obj", "dobj")
 """Relations that are two by default: heads that follow pronouns need not follow nouns."""
 

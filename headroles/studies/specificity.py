@@ -7,8 +7,9 @@ which n arcs with the mean s are of the relation, that of the others is
 
     (N S - n s) / (N - n)
 
-A relation that is shown to get less than the others is *not specific*. This describes what an
-answer is about; it is no step of evidence, and changes no answer.
+A relation that is shown to get less than the others is *not specific*. Beside a path of arcs stand
+all arcs of the corpus. This describes what an answer is about; it is no step of evidence, and
+changes no answer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from headroles.arrays import Float32Array, FloatArray, new_array
 from headroles.inference.sample import Sample
-from headroles.role_names import ENDS, POOLED, every_arc_of, role_of_arcs
+from headroles.role_names import ENDS, POOLED, every_arc_of, path_of, role_of_arcs
 from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, clusters_in
 from headroles.testing.evidence import UNTESTABLE, T, answers, find_p_values
@@ -107,9 +108,12 @@ def _other_arcs(scores: HeadScores, own: HeadColumns, measures: dict[str, str]) 
     """Find the means along the arcs of other relations, role by role."""
     n_heads = own.n_layers * own.n_heads
     others = new_array((scores.n_examples, n_heads * len(own.ids)), np.float32)
+    paths = {role.id for role in own.roles if len(path_of(role.relation)) > 1}
     sizes = []
     for place, role in enumerate(own.ids):
         n_every, n_own = (_counts(scores, name) for name in (measures[role], role))
+        if role in paths:  # which are no arcs, so that all arcs are others
+            n_own = np.zeros_like(n_own)
         n_others = np.where(n_every > n_own, n_every - n_own, np.nan)
         of_every = scores.column(measures[role]) * (n_every / n_others)[:, None]
         of_own = np.nan_to_num(scores.column(role)) * (n_own / n_others)[:, None]
