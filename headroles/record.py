@@ -78,6 +78,18 @@ class PieceCounts(Recorded, frozen=True):
         return self.words_without_pieces / max(self.words, 1)
 
 
+class RecordedRelation(Recorded, frozen=True):
+    """Arcs of a relation, and different words, without case, that are their dependents.
+
+    ``effective_dependents`` are the number of words that would be as different if each was the
+    dependent of as many arcs: (sum n)^2 / sum n^2 of the arcs n of each word.
+    """
+
+    arcs: Count
+    dependents: Count
+    effective_dependents: float
+
+
 class RecordedCorpus(Recorded, frozen=True):
     """Identity of a corpus, as far as it is known, and the examples that a run read of it."""
 
@@ -109,6 +121,7 @@ class RecordedCorpus(Recorded, frozen=True):
     examples: Count = 0
     skipped: dict[str, Count] = {}
     pieces: PieceCounts | None = None
+    relations: dict[str, RecordedRelation] = {}
 
     @property
     def mean_length(self) -> float:

@@ -20,6 +20,7 @@ from headroles.corpus.sentence import (
     Sentence,
     Skipped,
     distinctive_labels,
+    fold_subtype,
     part_of,
     prefix_of,
     recognise_scheme,
@@ -81,6 +82,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
     skipped: Skipped = Counter()
     relations: Counter[str] = Counter()
     parts: Counter[str] = Counter()
+    dependents: Counter[tuple[str, str]] = Counter()
     digest = hashlib.sha256()
     schemes: dict[str, tuple[str, str]] = {}
     documents: dict[str, int] = {}
@@ -95,6 +97,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         tree = zip(sentence.relations, sentence.governors, strict=True)
         relations.update(relation for relation, governor in tree if governor != ROOT)
         parts.update(parts_in(sentence))
+        dependents.update(dependents_in(sentence))
         n_sentences += 1
         n_words += len(sentence.words)
         n_multiword += sentence.n_multiword
@@ -124,6 +127,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         "documents": len(documents),
         "undivided": prefixes.total(),
         "documents_by_id": 0 if "" in prefixes else len(prefixes),
+        "relations": count_dependents(dependents),
     }
     return PreparedCorpus(RecordedCorpus.read(record), relations, parts, skipped, spool)
 
@@ -134,6 +138,35 @@ def parts_in(sentence: Sentence) -> Iterator[str]:
     for relation, governor, upos in words:
         if governor != ROOT and upos != MISSING:
             yield part_of(relation, upos)
+
+
+def dependents_in(sentence: Sentence) -> Iterator[tuple[str, str]]:
+    """Yield the relation of each arc, without subtype, and its dependent, without case.
+
+    Arcs whose dependent has a part of speech are yielded for their part of the relation too.
+    """
+    words = zip(sentence.relations, sentence.governors, sentence.upos, sentence.words, strict=True)
+    for label, governor, upos, word in words:
+        if governor != ROOT:
+            relation, form = fold_subtype(label), word.casefold()
+            yield relation, form
+            if part := part_of(relation, upos):
+                yield part, form
+
+
+def count_dependents(dependents: Counter[tuple[str, str]]) -> dict[str, dict[str, float]]:
+    """Count the arcs of each relation, and its different dependents, as `RecordedRelation`."""
+    by_relation: dict[str, list[int]] = {}
+    for (relation, _), n in sorted(dependents.items()):
+        by_relation.setdefault(relation, []).append(n)
+    return {
+        relation: {
+            "arcs": (total := sum(counts)),
+            "dependents": len(counts),
+            "effective_dependents": round(total**2 / sum(n * n for n in counts), 1),
+        }
+        for relation, counts in by_relation.items()
+    }
 
 
 def _check_schemes(

@@ -348,17 +348,22 @@ class Sample:
 
     @cached_property
     def skewness(self) -> FloatArray:
-        """Skewness (tests,) of the values, NaN if all are equal."""
+        """Skewness (tests,) of what a t-test adds up, NaN if all is equal.
+
+        These are the values, or with clusters the sums of the residuals of each.
+        """
         mean = self.moments.mean.astype(self.values.dtype)
         second, third = np.empty((2, self.n_tests))
         for part in self.column_slices:
             # in the type of the values: skewness is read to a digit or two
             centred = np.nan_to_num(self.values[:, part] - mean[part])
+            if self.n_clusters < self.n_examples:
+                centred = cluster_sums(centred, self.clusters)
             squares = centred * centred
             second[part] = squares.sum(axis=0, dtype=np.float64)
             third[part] = (squares * centred).sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            n = self.moments.n
+            n = self.moments.n_clusters
             return np.asarray(third / n / (second / n) ** 1.5)
 
 

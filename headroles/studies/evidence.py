@@ -176,7 +176,18 @@ class RoleHypotheses:
         )
 
     def answered(self, options: TestOptions) -> Answered:
-        """Answer by the tests of ``options``; without a contrast, the mean alone decides."""
+        """Answer by the tests of ``options``; without a contrast, the mean alone decides.
+
+        Not rejecting H0: mean <= threshold is no evidence for H0, so that *no* needs a test too. A
+        true mean is on one side only, so wrong answers come from one of the two directions only,
+        and each keeps the level of its own correction: family-wise error or false discovery rate
+        at most alpha among the *yes*, and at most alpha among the *no*.
+
+        Of m tests, Benjamini-Hochberg keeps alpha * m0 / m in a direction in which m0 H0 are true.
+        A mean that is not at the threshold makes only one of its two H0 true, so that both
+        directions together keep alpha, as the directional procedure of Benjamini and Yekutieli
+        (2005) does.
+        """
         above, below = (find_p_values(self.means, options, side) for side in ("greater", "less"))
         legs, alpha = self._legs_of(DISTANCE), options.alpha
         names = [name for name in CONTRASTS[DISTANCE] if name in self.legs]

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from headroles import inference
 from headroles.arrays import BoolArray, FloatArray, IndexArray
-from headroles.errors import StatisticsError
 from headroles.inference import Alternative, adjust_p_values
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions, TestOptions
@@ -282,33 +281,6 @@ def answers(
     """
     shown, side = np.asarray(significant, dtype=bool), np.asarray(direction)
     return np.select([shown & (side > 0), shown & (side < 0)], words, UNDECIDED)
-
-
-def answer(above: PValues, below: PValues, alpha: float) -> NDArray[np.str_]:
-    """Decide whether each mean is above its threshold, from tests in both directions.
-
-    The answer is ``"yes"`` if the mean is shown to be above the threshold, ``"no"`` if it is shown
-    to be below, ``"undecided"`` if the data show neither, ``"untestable"`` if a p-value is missing.
-    Not rejecting H0: mean <= threshold is no evidence for H0, so that "no" needs a test too.
-
-    A true mean is on one side only, so wrong answers come from one of the two directions only, and
-    each direction keeps the level of its own correction: family-wise error or false discovery rate
-    at most alpha among the "yes", and at most alpha among the "no".
-
-    Of m tests, Benjamini-Hochberg keeps alpha * m0 / m in a direction in which m0 H0 are true. A
-    mean that is not at the threshold makes only one of its two H0 true, so that both directions
-    together keep alpha, as the directional procedure of Benjamini and Yekutieli (2005) does.
-
-    Raises StatisticsError for a test that is rejected in both directions.
-    """
-    yes, no = above.shows(alpha), below.shows(alpha)
-    if (yes & no).any():
-        first = int(np.flatnonzero(yes & no)[0])
-        raise StatisticsError(
-            f"test {first} is rejected in both directions; give p-values of the same data"
-        )
-    missing = np.isnan(above.adjusted) & np.isnan(above.by_bound)
-    return np.where(missing, UNTESTABLE, answers(yes | no, yes * 1.0 - no))
 
 
 CORRECTION: Final = "fdr_bh"

@@ -22,8 +22,8 @@ Clusters of different sizes count as the number of equal clusters with the same 
 FEWEST = 6
 """Number of clusters below which a warning names the alternative, to test without clusters."""
 ENOUGH_FOR_SKEWNESS = 25
-"""Factor of the squared skewness: with fewer examples t is not near its distribution (Cochran's
-rule; docs/evidence/tests.md has the results for real scores).
+"""Factor of the squared skewness: with fewer examples, or clusters of examples, t is not near its
+distribution (Cochran's rule; docs/evidence/tests.md has the results for real scores).
 """
 FAMILY_WISE = ("bonferroni", "holm", "hochberg")
 """Corrections that promise no error at all in a family."""
@@ -36,26 +36,30 @@ SKEWED = "skewed: with so few examples t finds this mean {} what it is compared 
 """Note on tests whose mean lies on the side away from the long tail of their values."""
 
 
-def is_skewed(hypotheses: Hypotheses) -> BoolArray:
-    """Tell which tests (T,) err too often, since the skewness of their values takes more examples.
+def is_skewed(hypotheses: Hypotheses, certain: BoolArray | bool = False) -> BoolArray:
+    """Tell which tests (T,) err too often, as values that skewed take more examples or clusters.
 
-    Their mean lies on the side away from the long tail; on the other side t errs less often.
+    Their mean lies on the side away from the long tail; on the other side t errs less often. Tests
+    are ``certain`` if betting, which assumes no distribution, has the same answer.
     """
     skewness = hypotheses.sample.skewness
-    lacks_examples = hypotheses.moments.n < ENOUGH_FOR_SKEWNESS * skewness**2
+    lacks_examples = hypotheses.moments.n_clusters < ENOUGH_FOR_SKEWNESS * skewness**2
     is_away = np.sign(skewness) == -hypotheses.direction
-    return np.asarray(hypotheses.is_tested & lacks_examples & is_away)
+    return np.asarray(hypotheses.is_tested & lacks_examples & is_away & ~np.asarray(certain))
 
 
 def find_notes(
-    hypotheses: Hypotheses, of_study: NDArray[np.object_] | None = None, test: str = T
+    hypotheses: Hypotheses,
+    of_study: NDArray[np.object_] | None = None,
+    test: str = T,
+    certain: BoolArray | bool = False,
 ) -> NDArray[np.object_]:
     """Return a note on each test (T,), empty if there is none.
 
     The reason why a test was not made goes before the notes ``of_study``, and these before
-    skewness. Tests by betting need neither variance nor a distribution.
+    skewness, which `is_skewed` tells. Tests by betting need neither variance nor a distribution.
     """
-    by_betting = test == BETTING
+    by_betting, skewed = test == BETTING, is_skewed(hypotheses, certain)
     moments = hypotheses.moments
     untestable = moments.status == UNTESTABLE
     of_study = np.full(hypotheses.n_tests, "", dtype=object) if of_study is None else of_study
@@ -70,7 +74,7 @@ def find_notes(
         ),
         (of_study != "", of_study),
         *(
-            (is_skewed(hypotheses) & (hypotheses.direction == side) & (not by_betting), note)
+            (skewed & (hypotheses.direction == side) & (not by_betting), note)
             for side, note in ((1, SKEWED.format("above")), (-1, SKEWED.format("below")))
         ),
     ]
@@ -101,14 +105,22 @@ def warn_of_shared(samples: Mapping[str, str]) -> list[str]:
     ]
 
 
-def find_warnings(hypotheses: Hypotheses, options: TestOptions, sides: int = 1) -> list[str]:
-    """List warnings about the tests of one direction, or of both ``sides``, in sentences."""
+def find_warnings(
+    hypotheses: Hypotheses,
+    options: TestOptions,
+    sides: int = 1,
+    certain: BoolArray | bool = False,
+) -> list[str]:
+    """List warnings about tests of one side or of both ``sides`` together, in sentences.
+
+    Skewness is no reason to warn of ``certain`` tests, as `is_skewed` says.
+    """
     if options.test == BETTING:
         return []
     every = [
         _family_wise(hypotheses, options, sides),
         _few(hypotheses),
-        _skewed(hypotheses, sides),
+        _skewed(hypotheses, sides, certain),
     ]
     return [warning for warning in every if warning]
 
@@ -159,13 +171,24 @@ def _most_by_label(hypotheses: Hypotheses, of_tests: NDArray[Any]) -> NDArray[An
     return np.array([of_tests[hypotheses.labels == label].max() for label in labels])
 
 
-def _skewed(hypotheses: Hypotheses, sides: int) -> str:
-    """Warn of tests of one direction that find a mean above too often, or of both ``sides``."""
-    skewed = is_skewed(hypotheses) & ((hypotheses.direction > 0) | (sides == 2))
-    if not skewed.any():
+def _skewed(hypotheses: Hypotheses, sides: int, certain: BoolArray | bool) -> str:
+    """Warn of tests that find a mean above, or below, too often, or of both ``sides`` alike."""
+    skewed, direction = is_skewed(hypotheses, certain), hypotheses.direction
+    above, below = int((skewed & (direction > 0)).sum()), int((skewed & (direction < 0)).sum())
+    if not above + below:
         return ""
-    claim = "a mean above the threshold" if sides == 1 else "a change"
+    n_tests = int(hypotheses.is_tested.sum())
+    if sides == 2:
+        claim = f"{above + below} of {n_tests} tests may show a change"
+    elif not below:
+        claim = f"{above} of {n_tests} tests may show a mean above the threshold"
+    elif not above:
+        claim = f"{below} of {n_tests} tests may show a mean below the threshold"
+    else:
+        claim = (
+            f"Of {n_tests} tests, {above} may show a mean above the threshold, {below} one below"
+        )
     return (
-        f"{int(skewed.sum())} of {int(hypotheses.is_tested.sum())} tests find {claim} too often, "
-        "as scores are skewed. The column note names them. Add examples."
+        f"{claim} too easily, because scores are skewed. The column note names them. Add "
+        f"{hypotheses.units}."
     )

@@ -12,7 +12,7 @@ import pandas as pd
 from msgspec import structs
 from numpy.typing import NDArray
 
-from headroles.arrays import FloatArray
+from headroles.arrays import BoolArray, FloatArray
 from headroles.corpus import NEWDOC, AnyCorpus, as_corpus
 from headroles.encoding import TOO_LONG
 from headroles.errors import UsageError
@@ -283,7 +283,7 @@ def assign(
         *warnings_of_run(scores.record),
         *warn_of_doubled(scores.clusters, options.tests),
         *_warn_of_documents(scores.record, options.tests.clusters, tested.means.is_clustered),
-        *find_warnings(tested.means, options.tests),
+        *find_warnings(tested.means, options.tests, certain=_is_certain(frame)),
         *_warn_of_controls(table.controls.iloc[0]),
         *_warn_of_old_scores(tested),
         *_warn_of_lengths(scores.record, bool(tested.legs)),
@@ -329,7 +329,8 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
             **dict.fromkeys((f"mean_{name}" for name in CONTROLS), np.nan),
         }
     )
-    notes = find_notes(means, _window_notes(scores, columns), options.tests.test)
+    of_windows = _window_notes(scores, columns)
+    notes = find_notes(means, of_windows, options.tests.test, _is_certain(frame))
     is_against = frame["answer"].map({YES: NO, NO: YES}) == frame["certified"]
     against = np.where(
         is_against, "the certified answer, for certified_mean, is " + frame["certified"], ""
@@ -341,6 +342,12 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
     frame["note"] = ["; ".join(filter(None, texts)) for texts in zip(*noted, strict=True)]
     note_removed(frame, scores.record)
     return frame
+
+
+def _is_certain(frame: pd.DataFrame) -> BoolArray:
+    """Tell which answers betting confirms, so that they hold for scores of any distribution."""
+    is_answer = frame["answer"].isin((YES, NO))
+    return (is_answer & (frame["answer"] == frame["certified"])).to_numpy()
 
 
 def _test_controls(

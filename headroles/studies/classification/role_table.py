@@ -621,6 +621,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 "Bias scores grow with the length of examples. To compare corpora, score with "
                 "`score='excess'`."
             )
+        yield from self._dependents_grid()
         for words, count, _ in self._targets(*self.strongest):
             if not count.heads and count.n_open:
                 target = words.strip()
@@ -630,6 +631,26 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         if len(reasons):
             yield f"Untestable: {'; '.join(f'{why} ({n})' for why, n in reasons.items())}."
         yield from super().details()
+
+    def _dependents_grid(self) -> Iterator[Shown]:
+        """Say how many different words the arcs of each relation have as dependents.
+
+        Many arcs of a few pronouns say little about other words.
+        """
+        counted = self.scored.corpus.relations
+        relations = dict.fromkeys(role.relation for role in self.known_roles(self.roles))
+        rows = tuple(
+            (
+                name,
+                f"{counted[name].arcs:,}",
+                f"{counted[name].dependents:,}",
+                f"{counted[name].effective_dependents:,.0f}",
+            )
+            for name in relations
+            if name in counted
+        )
+        if rows:
+            yield Grid(("Relation", "Arcs", "Different dependents", "Effective number"), rows)
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return sentences on score, tests and controls, and the work to cite."""
