@@ -719,6 +719,7 @@ def replicate_roles(
     duplicates: Literal["cluster", "keep"] = "cluster",
     correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
     over: Literal["corpora", "checkpoints", "seeds"] = "corpora",
+    beyond: Literal["distance", "class", "attractors"] = "distance",
     options: ReplicateOptions = ...,
 ) -> Replication:
     """Test in at least how many of k score sets each head has each role."""

@@ -80,6 +80,8 @@ class ExportOptions(Options):
     """Only these layers, separated by commas."""
     only_assigned: bool = False
     """Only heads that have the role."""
+    beyond: Literal["distance", "class", "attractors"] | None = None
+    """Only heads that have the role with evidence up to this step."""
     caption: str | None = None
     """Caption of a LaTeX table."""
     label: str | None = None
@@ -103,9 +105,10 @@ def export(
             "name another file"
         )
     whole = load(folder)
-    table = whole.where(options.role, options.layer, options.only_assigned)
+    is_chosen = options.only_assigned or options.beyond is not None
+    table = whole.where(options.role, options.layer, options.only_assigned, options.beyond)
     is_empty = not len(table.view(options.view, options.value))
-    if is_empty and not options.only_assigned and len(whole.view(options.view, options.value)):
+    if is_empty and not is_chosen and len(whole.view(options.view, options.value)):
         raise UsageError(f"the view {options.view} has no rows of this role and layer")
     named = {"caption": options.caption, "label": options.label}
     content = table.export(fmt, options.view, options.value, options.columns, **named)

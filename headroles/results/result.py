@@ -287,8 +287,11 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
         role: str | Sequence[str] | None = None,
         layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
+        beyond: str | None = None,
     ) -> Self:
         """Return the rows of these roles, these layers, or heads with the role.
+
+        With ``beyond`` the evidence has to reach this step, ``"class"`` or ``"attractors"``.
 
         Roles are named by id, in words (``subject -> its verb``) or by their relation (``nsubj``),
         which means both directions. Layers may be texts: some tables have rows for ``all``. In
@@ -303,10 +306,16 @@ class Result(Stored, Generic[OptionsOf, FactsOf]):
             if "assigned" not in self.frame:
                 raise UsageError(f"the {self.kind} does not say which roles are assigned")
             is_chosen &= self.frame["assigned"].to_numpy(dtype=bool)
+        if beyond is not None:
+            is_chosen &= self._reaching(beyond)
         if is_chosen.all():
             return self
         rows = self.frame[is_chosen].reset_index(drop=True)
         return replace(self, frame=rows, record=structs.replace(self.record, warnings=[]))
+
+    def _reaching(self, step: str) -> BoolArray:
+        """Tell which rows have evidence up to a step. Raises UsageError for results without."""
+        raise UsageError(f"the {self.kind} has no steps of evidence")
 
     def __dir__(self) -> list[str]:
         """Return the names for tab completion: of all results those for users, and its own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -126,12 +126,27 @@ def choose_roles(
                 f"`roles` asks for {group}, but no relation is scored; name relations with "
                 "`relations`, or other roles"
             )
-        chosen += [role for role in roles if names & {group, ALL, *role.names_with_it}]
+        chosen += _named_in(roles, names, group)
     for name in named:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _check_own_name(name, context)
             chosen += own_roles(name, context, options)
     return tuple(chosen)
+
+
+def _named_in(roles: Sequence[Role], names: Collection[str], group: str) -> list[Role]:
+    """Return the roles of a group that are named, each with its contrasts and measures.
+
+    The measure of all arcs in a direction goes with each role of arcs in this direction.
+    """
+    named = [role for role in roles if {*names} & {group, ALL, *role.names_with_it}]
+    ends = {role.sieve.direction for role in named if isinstance(role.sieve, Pairs)}
+    return [
+        role
+        for role in roles
+        if role in named
+        or (role.measure_of and isinstance(role.sieve, Pairs) and role.sieve.direction in ends)
+    ]
 
 
 def with_class_rules(

@@ -174,7 +174,8 @@ class HeadScores(Stored):
             bounds: the least and the greatest score possible, which certified answers need.
 
         Raises:
-            UsageError: values of another shape, an unknown role, too few or too many documents.
+            UsageError: values of another shape, an unknown role, too few or too many documents, or
+                bounds below 0 of roles that are no contrasts.
 
         >>> HeadScores.by_hand([[[[4.0], [1.0]]], [[[5.0], [2.0]]]], ["local"])
         HeadScores(1 layers x 2 heads, 1 roles, 2 examples)
@@ -194,9 +195,7 @@ class HeadScores(Stored):
         named = [role for role in roles if isinstance(role, str)]
         by_id = {role.id: role for role in roles_of(named, BIAS)}
         made = tuple(by_id[role] if isinstance(role, str) else role for role in roles)
-        limits = (
-            None if bounds is None else np.tile(np.array(bounds, np.float32), (*has_score.shape, 1))
-        )
+        limits = None if bounds is None else _bounds_by_hand(bounds, made, len(table))
         return cls(
             ids=ids,
             documents=tuple(["document"] * len(ids) if documents is None else map(str, documents)),
@@ -390,6 +389,19 @@ class HeadScores(Stored):
                 f"{folder / SCORES_FILE} does not match {storage.RUN_FILE} beside it ({error!r}); "
                 "score again"
             ) from error
+
+
+def _bounds_by_hand(bounds: tuple[float, float], roles: Sequence[Role], n: int) -> Float32Array:
+    """Return bounds (n, roles, 2) of bias scores, which are 0 or more; contrasts may be less."""
+    is_contrast = np.array([role.baseline is not None for role in roles])
+    if bounds[0] < 0 and not is_contrast.any():
+        raise UsageError(
+            f"`bounds` begin at {bounds[0]:g}, and bias scores are 0 or more; pass "
+            f"`bounds=(0, {bounds[1]:g})`"
+        )
+    limits = np.tile(np.array(bounds, np.float32), (n, len(roles), 1))
+    limits[:, ~is_contrast, 0] = max(0, bounds[0])
+    return limits
 
 
 def _is_same(first: Any, second: Any) -> bool:

@@ -130,13 +130,20 @@ class RoleHypotheses:
             return np.full(self.means.n_tests, np.nan)
         return leg.spread(leg.hypotheses.moments.mean)
 
-    @property
-    def log_e(self) -> FloatArray:
-        """Logarithm of the evidence (T,) of bets that heads have roles: the smallest of all."""
+    def log_e(self, beyond: str = DISTANCE) -> FloatArray:
+        """Logarithm of the evidence (T,) of bets that heads have roles: the smallest of all.
+
+        With ``beyond``, of bets that evidence reaches this step; NaN for roles without contrasts.
+        """
         log_e = self.means.betting.above
         for leg in self._legs_of(DISTANCE):
             of_leg = leg.spread(leg.hypotheses.betting.above, np.inf)
             log_e = np.minimum(log_e, np.where(self._lacks(leg), np.inf, of_leg))
+        for step in STEPS[1 : STEPS.index(beyond) + 1]:
+            if len(legs := self._legs_of(step)) < len(self._needed(step)):
+                return np.full_like(log_e, np.nan)
+            for leg in legs:
+                log_e = np.minimum(log_e, leg.spread(leg.hypotheses.betting.above))
         return log_e
 
     def _legs_of(self, step: str) -> list[Leg]:

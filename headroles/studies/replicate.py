@@ -21,7 +21,7 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.roles import BIAS, Role, find_role
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.ladder import heads_in
+from headroles.studies.classification.ladder import BEYOND, heads_in
 from headroles.studies.classification.role_table import (
     NOT_CONTROLLED,
     RoleGroups,
@@ -29,7 +29,7 @@ from headroles.studies.classification.role_table import (
     digits,
     unit_of,
 )
-from headroles.studies.evidence import RoleHypotheses
+from headroles.studies.evidence import CONTRASTS, DISTANCE, RoleHypotheses
 from headroles.studies.heads import (
     HeadColumns,
     ScoreLevel,
@@ -58,6 +58,9 @@ class ReplicateOptions(LevelOptions, ThresholdOptions):
 
     Heads of models of different seeds do not correspond: they are counted per layer.
     """
+    beyond: Literal["distance", "class", "attractors"] = "distance"
+    """The step that the evidence about pairs of words has to reach; class or attractors leaves out
+    roles that have no such steps."""
 
 
 class ReplicationFacts(ScoreLevel):
@@ -168,7 +171,10 @@ class Replication(Result[ReplicateOptions, ReplicationFacts]):
         if over == SEEDS:
             of_what = "Heads per layer, fewest and most among the sets:"
         level = about_level(self.options, self.facts)
-        yield f"{len(names)} {over}: {listed(names, 6)}.\n{level}\nTested by betting. {of_what}"
+        betting = "Tested by betting."
+        if (step := self.options.beyond) in BEYOND:
+            betting = f"Tested by betting, {BEYOND[step]}."
+        yield f"{len(names)} {over}: {listed(names, 6)}.\n{level}\n{betting} {of_what}"
         yield from self._by_layer() if over == SEEDS else self._by_role()
         yield from map(Warned, self.record.warnings)
 
@@ -251,6 +257,8 @@ def replicate_roles(
     for scores in sets:
         check_contrasts(scores)
     roles, left_out = _common_roles(sets)
+    if options.beyond != DISTANCE:
+        roles = _with_steps(roles, sets, options.beyond)
     ids = {role.id for role in roles}
     scored = dict.fromkeys(role for scores in sets for role in scores.roles)
     contrasts = [role for name, role in contrasts_by_parent(scored).items() if name in ids]
@@ -333,6 +341,18 @@ def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
     return common, list(dict.fromkeys(role.id for role in every if role not in common))
 
 
+def _with_steps(roles: list[Role], sets: Sequence[HeadScores], step: str) -> list[Role]:
+    """Return the roles that have the contrasts of a step. Raises UsageError if none has."""
+    scored = {(role.parent, role.contrast) for scores in sets for role in scores.roles}
+    chosen = [role for role in roles if all((role.id, name) in scored for name in CONTRASTS[step])]
+    if not chosen:
+        raise UsageError(
+            f"no role of these scores has evidence up to {step}; score roles of pairs of words "
+            "with their contrasts, or omit `beyond`"
+        )
+    return chosen
+
+
 def _of_roles(
     scores: HeadScores,
     roles: list[Role],
@@ -361,7 +381,7 @@ def _of_roles(
 def _frame(
     sets: list[RoleHypotheses], names: Sequence[str], independent: bool, options: ReplicateOptions
 ) -> pd.DataFrame:
-    log_e = np.array([tested.log_e for tested in sets])
+    log_e = np.array([tested.log_e(options.beyond) for tested in sets])
     shows = np.stack([of_bets(of_set, options).shows(options.alpha) for of_set in log_e], axis=1)
     # the largest of each test first, missing ones last
     means = -np.sort([-tested.means.moments.mean for tested in sets], axis=0)

@@ -18,6 +18,7 @@ from headroles import (
     assign_roles,
     compare_roles,
 )
+from headroles.errors import UsageError
 from headroles.models.loading.encoder import load_model
 from headroles.results.formats import ENDINGS, FORMATS
 from headroles.results.stored import save_together
@@ -304,10 +305,14 @@ def test_parts_of_the_table(stored: dict[Any, Path]) -> None:
     whole = RoleTable.load(folder)
     assigned = whole.where(only_assigned=True)
     assert assigned.frame["assigned"].all()
+    assert (whole.where(beyond="class").frame["class_answer"] == "yes").all()
+    with pytest.raises(UsageError, match="'clas' is no step of evidence; pass one of distance, cl"):
+        whole.where(beyond="clas")
     for flags, part in (
         ("--role block", whole.where("block")),
         ("--layer 1", whole.where(layer=1)),
         ("--only-assigned", assigned),
+        ("--beyond distance", assigned),
         ("--role block --layer 1 --only-assigned", assigned.where("block", 1)),
     ):
         assert 0 < len(part) < len(whole)

@@ -68,7 +68,8 @@ def ids(roles: object, score: str = "bias") -> list[str]:
         (
             "delimiter:sep, syntactic:obj:to_governor",
             "bias",
-            "delimiter:sep syntactic:obj:to_governor syntactic:obj:to_governor:beyond_offset "
+            "delimiter:sep syntactic:obj:to_governor syntactic:any:to_governor:every_arc "
+            "syntactic:obj:to_governor:beyond_offset "
             "syntactic:obj:to_governor:near syntactic:obj:to_governor:near:back "
             "syntactic:obj:to_governor:between",
         ),

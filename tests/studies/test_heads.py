@@ -53,7 +53,7 @@ def test_roles_without_examples_contrasts_controls_and_measures_are_no_columns()
     assert hypotheses(make_scores(values, ["a", "b", "c"])).names == ("a", "c")
     roles = role_ids(["obj"])
     trees = tuple(f"{name}:other_trees" for name in roles if name.endswith("governor"))
-    none = ("offset", "near", "back", "between", "trees", "evenness")
+    none = ("offset", "near", "back", "between", "trees", "evenness", "every_arc")
     for ids in ((*roles, *trees), role_ids([], score="excess")):
         names = hypotheses(make_scores(RNG.normal(size=(4, 1, 2, len(ids))), ids)).names
         assert names == tuple(name for name in ids if not name.endswith(none))

@@ -11,10 +11,12 @@ import pytest
 from headroles import HeadScores, replicate_roles
 from headroles.errors import UsageError
 from headroles.inference import partial_conjunction
-from headroles.studies.evidence import RoleHypotheses
+from headroles.studies.evidence import STEPS, RoleHypotheses
 from headroles.testing.options import TestOptions
 from tests.conftest import flat, make_scores
 from tests.inference.conftest import betting_test
+
+ROLE = "syntactic:nsubj:to_governor"
 
 
 def set_of(
@@ -179,3 +181,43 @@ def test_what_does_not_go_together(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         replicate_roles([sets[0], second or sets[1]], **{"names": NAMES[:2], **options})
+
+
+CONTRASTS = [f"{ROLE}:{name}" for name in ("beyond_offset", "near", "near:back", "between")]
+
+
+@pytest.mark.parametrize(
+    ("means", "shown"),
+    [
+        ((4, 4, 4, 4), [True, True, True]),
+        ((4, 4, 4, 0), [True, True, False]),
+        ((4, 4, 0, 4), [True, False, False]),
+        ((0, 4, 4, 4), [False, False, False]),
+    ],
+)
+def test_a_step_replicates_with_all_steps_before_it(
+    means: tuple[int, ...], shown: list[bool]
+) -> None:
+    rng = np.random.default_rng(0)
+    sets = []
+    for _ in range(2):
+        values = np.clip(rng.normal(np.array([9, *means, 9]), 0.3, (80, 1, 1, 6)), -10, 10)
+        values[..., -1] = abs(values[..., -1])
+        ids = [ROLE, *CONTRASTS, "local"]
+        sets.append(HeadScores.by_hand(values, ids, bounds=(-12, 12)))
+    found = []
+    for step in STEPS:
+        table = replicate_roles(sets, ["a", "b"], beyond=step).heads()
+        assert set(table["role"]) == ({ROLE, "local"} if step == "distance" else {ROLE})
+        found.append(table.set_index("role").at_least[ROLE] == 2)
+    assert found == shown
+
+
+def test_steps_of_roles_that_have_none_are_refused(sets: list[HeadScores]) -> None:
+    with pytest.raises(UsageError, match="no role of these scores has evidence up to class"):
+        replicate_roles(sets, ["a", "b", "c"], beyond="class")
+
+
+def test_bias_scores_have_no_bounds_below_0() -> None:
+    with pytest.raises(UsageError, match=r"begin at -1, and bias scores are 0 or more; .*\(0, 5\)"):
+        HeadScores.by_hand(np.ones((3, 1, 1, 1)), ["local"], bounds=(-1, 5))

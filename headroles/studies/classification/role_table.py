@@ -379,10 +379,13 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         evidence has to reach that step: ``"class"`` or ``"attractors"``. Raises UsageError for a
         role or step that the table does not have.
         """
-        if beyond not in STEPS:
-            raise UsageError(f"{beyond!r} is no step of evidence; pass one of {', '.join(STEPS)}")
         is_named = self.frame["role"].isin(self._named(role))
-        return heads_in(self.frame[is_named & reaches(self.frame, beyond)])
+        return heads_in(self.frame[is_named & self._reaching(beyond)])
+
+    def _reaching(self, step: str) -> BoolArray:
+        if step not in STEPS:
+            raise UsageError(f"{step!r} is no step of evidence; pass one of {', '.join(STEPS)}")
+        return reaches(self.frame, step).to_numpy(dtype=bool)
 
     def count_of(self, roles: Collection[str] | None = None) -> Count:
         """Count the heads with any of some roles, by default of all, and the undecided ones."""
