@@ -6,10 +6,11 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedRandom
+from typing import Self, TypeAlias
 
 import msgspec
 
@@ -80,9 +81,8 @@ def prepared(corpus: Corpus) -> Iterator[PreparedCorpus]:
 
 def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
     skipped: Skipped = Counter()
-    relations: Counter[str] = Counter()
-    parts: Counter[str] = Counter()
-    dependents: Counter[tuple[str, str]] = Counter()
+    words: Counter[WordInTree] = Counter()
+    labels: set[str] = set()
     digest = hashlib.sha256()
     schemes: dict[str, tuple[str, str]] = {}
     documents: dict[str, int] = {}
@@ -93,11 +93,9 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
             spool.write(msgspec.json.encode(sentence) + b"\n")
         if sentence.document in corpus.undivided:
             prefixes[prefix_of(sentence.id)] += 1
-        _check_schemes(sentence, relations, schemes)
-        tree = zip(sentence.relations, sentence.governors, strict=True)
-        relations.update(relation for relation, governor in tree if governor != ROOT)
-        parts.update(parts_in(sentence))
-        dependents.update(dependents_in(sentence))
+        _check_schemes(sentence, labels, schemes)
+        labels.update(sentence.relations)
+        words.update(words_in(sentence))
         n_sentences += 1
         n_words += len(sentence.words)
         n_multiword += sentence.n_multiword
@@ -110,13 +108,14 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         digest.update((json.dumps(content, separators=(",", ":")) + "\n").encode())
     with _full_disk_reported():
         spool.flush()
+    arcs = ArcCounts.from_words(words)
     if not n_sentences:
         files = listed(corpus.source.get("files", []))
         where = files or f"the {corpus.source.get('format', 'sentences')} given"
         reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
         raise CorpusError(f"no sentences in {where}; {reasons or 'check the paths given'}")
     record = {
-        "scheme": recognise_scheme(relations),
+        "scheme": recognise_scheme(arcs.relations),
         **corpus.source,
         "digest": digest.hexdigest(),
         "sentences": n_sentences,
@@ -127,46 +126,61 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         "documents": len(documents),
         "undivided": prefixes.total(),
         "documents_by_id": 0 if "" in prefixes else len(prefixes),
-        "relations": count_dependents(dependents),
+        "relations": arcs.by_dependents(),
     }
-    return PreparedCorpus(RecordedCorpus.read(record), relations, parts, skipped, spool)
+    return PreparedCorpus(RecordedCorpus.read(record), arcs.relations, arcs.parts, skipped, spool)
 
 
-def parts_in(sentence: Sentence) -> Iterator[str]:
-    """Yield the part of its relation for each arc whose dependent has a part of speech."""
-    words = zip(sentence.relations, sentence.governors, sentence.upos, strict=True)
-    for relation, governor, upos in words:
-        if governor != ROOT and upos != MISSING:
-            yield part_of(relation, upos)
+WordInTree: TypeAlias = tuple[str, str, str, bool]
+"""Label, part of speech and form of a word, and whether it is a root."""
 
 
-def dependents_in(sentence: Sentence) -> Iterator[tuple[str, str]]:
-    """Yield the relation of each arc, without subtype, and its dependent, without case.
+def words_in(sentence: Sentence) -> Iterable[WordInTree]:
+    """Yield the words of a sentence as they are counted."""
+    are_roots = map(ROOT.__eq__, sentence.governors)
+    return zip(sentence.relations, sentence.upos, sentence.words, are_roots, strict=True)
 
-    Arcs whose dependent has a part of speech are yielded for their part of the relation too.
+
+@dataclass(frozen=True)
+class ArcCounts:
+    """Counts of arcs, without those to the root.
+
+    ``relations`` are by full label, ``parts`` by label and class of the dependent, ``dependents``
+    by relation without subtype, or part of it, and form of the dependent without case.
     """
-    words = zip(sentence.relations, sentence.governors, sentence.upos, sentence.words, strict=True)
-    for label, governor, upos, word in words:
-        if governor != ROOT:
+
+    relations: Counter[str] = field(default_factory=Counter)
+    parts: Counter[str] = field(default_factory=Counter)
+    dependents: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @classmethod
+    def from_words(cls, words: Counter[WordInTree]) -> Self:
+        """Count the arcs of counted words."""
+        counts = cls()
+        for (label, upos, word, is_root), n in words.items():
+            if is_root:
+                continue
             relation, form = fold_subtype(label), word.casefold()
-            yield relation, form
-            if part := part_of(relation, upos):
-                yield part, form
+            counts.relations[label] += n
+            counts.dependents[relation, form] += n
+            if upos != MISSING:
+                counts.parts[part_of(label, upos)] += n
+                counts.dependents[part_of(relation, upos), form] += n
+        return counts
 
-
-def count_dependents(dependents: Counter[tuple[str, str]]) -> dict[str, dict[str, float]]:
-    """Count the arcs of each relation, and its different dependents, as `RecordedRelation`."""
-    by_relation: dict[str, list[int]] = {}
-    for (relation, _), n in sorted(dependents.items()):
-        by_relation.setdefault(relation, []).append(n)
-    return {
-        relation: {
-            "arcs": (total := sum(counts)),
-            "dependents": len(counts),
-            "effective_dependents": round(total**2 / sum(n * n for n in counts), 1),
+    def by_dependents(self) -> dict[str, dict[str, float]]:
+        """Count the arcs of each relation, and its different dependents: `RecordedRelation`."""
+        by_relation: dict[str, list[int]] = {}
+        for (relation, _), n in sorted(self.dependents.items()):
+            by_relation.setdefault(relation, []).append(n)
+        return {
+            relation: {
+                "arcs": sum(counts),
+                "dependents": len(counts),
+                "effective_dependents": round(sum(counts) ** 2 / sum(n * n for n in counts), 1),
+            }
+            for relation, counts in by_relation.items()
         }
-        for relation, counts in by_relation.items()
-    }
 
 
 def _check_schemes(

@@ -57,6 +57,9 @@ def test_counts(treebank: Path) -> None:
     with prepared(read_conllu(treebank)) as corpus:
         assert corpus.relations == Counter(nsubj=5, punct=3, amod=2, obj=2)
         assert corpus.skipped == {}
+        arcs = {name: relation.arcs for name, relation in corpus.record.relations.items()}
+        assert {name: n for name, n in arcs.items() if "/" not in name} == corpus.relations
+        assert {name: n for name, n in arcs.items() if "/" in name} == corpus.parts
         assert corpus.record == RecordedCorpus(
             format="conllu",
             files=[str(treebank)],
@@ -69,6 +72,7 @@ def test_counts(treebank: Path) -> None:
             documents=2,
             spacing="text",
             contractions="words",
+            relations=corpus.record.relations,
         )
 
 
@@ -450,3 +454,22 @@ def test_arcs_of_other_relations_are_no_controls() -> None:
     expected = np.mean([beyond_distance(arrays[one["id"]][0, 0], one["arcs"]) for one in both])
     found = frame.loc[(0, "syntactic:contact:to_governor"), "beyond_distance"]
     assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_record_says_what_arcs_are_worth_in_different_dependents() -> None:
+    """Four subjects of two words: (3 + 1)^2 / (3^2 + 1^2); a word in another case is the same."""
+    sentences = [
+        Sentence(
+            "s", "d", 0, ("You", "see", subject), (1, -1, 1), ("nsubj", "root", "nsubj:pass"),
+            {"upos": ("PRON", "VERB", "PRON")},
+        )
+        for subject in ("YOU", "Bob")
+    ]  # fmt: skip
+    with prepared(make_corpus(sentences)) as corpus:
+        counted = corpus.record.relations
+        assert corpus.relations == {"nsubj": 2, "nsubj:pass": 2}
+        assert corpus.parts == {"nsubj/function": 2, "nsubj:pass/function": 2}
+    assert set(counted) == {"nsubj", "nsubj/function"}
+    for relation in counted.values():
+        assert (relation.arcs, relation.dependents) == (4, 2)
+        assert relation.effective_dependents == pytest.approx(16 / 10)

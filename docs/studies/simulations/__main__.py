@@ -5,8 +5,8 @@ python -m docs.studies.simulations tasks-make MODEL SST-2 DATA
 
 --draws sets how often each row is drawn. FOLDER are scores that
 `headroles score` wrote (``best`` and ``no-variance``: with --score hit), for ``changes`` scores of
-one corpus before and after, for ``moved`` a model and a treebank. ``tasks-make`` writes the folder
-DATA of ``removed``, ``orders``, ``importance``, ``unchanged``, ``two-tasks`` and
+one corpus before and after, for ``moved`` and ``dealt`` a model and a treebank. ``tasks-make``
+writes the folder DATA of ``removed``, ``orders``, ``importance``, ``unchanged``, ``two-tasks`` and
 ``reliability``, by a model fine-tuned on SST-2 (`docs.studies.fine_tuning`). ``curves`` and
 ``claims`` take no folder, ``copies`` takes a model and a treebank.
 
@@ -23,6 +23,7 @@ best         coverage of hits and gains of best heads
 no-variance  answers about scores that do not vary
 changes      changes found between models that do not differ, or differ by the margin
 replicate    roles shown in more corpora than have them
+dealt        relations beside all others, with labels dealt at random within their sentence
 moved        roles of arcs moved at random within their sentence, by margin
 removed      by-role: roles dealt to heads at random
 curves       pruning curves of few draws

@@ -34,7 +34,14 @@ from headroles.role_names import BEYOND_OFFSET
 from headroles.roles import OFFSETS, contrast_of
 from headroles.studies.evidence import CONTRASTS, DISTANCE, RoleHypotheses
 from headroles.studies.heads import HeadColumns
-from headroles.testing.evidence import find_change, find_p_values, find_replicated
+from headroles.testing.evidence import (
+    NO,
+    YES,
+    find_change,
+    find_equivalence,
+    find_p_values,
+    find_replicated,
+)
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
 
@@ -457,6 +464,10 @@ def study_changes(folders: list[Path], n: int) -> Iterator[Row]:
                     shown = find_change(tested, TestOptions(), limit).shows(ALPHA)
                     figures[f"{words}: tables"] = float(shown.any())
                     figures[f"{words}: rows"] = float(shown.mean())
+                if null.endswith("margin"):
+                    single = TestOptions(correction="none")
+                    same = find_equivalence(tested, single, margin).shows(ALPHA)
+                    figures["equivalent: single tests"] = float(same.mean())
                 draws.append(figures)
             yield {"sample": f"{folder.name}, {null}, {size} documents", **averaged(draws)}
 
@@ -558,6 +569,41 @@ def study_moved(places: list[Path], n: int) -> Iterator[Row]:
         yield {"margin": margin, **averaged(found)}
 
 
+def study_dealt(places: list[Path], n: int) -> Iterator[Row]:
+    """Count relations that differ from the others although labels were dealt at random."""
+    model, treebank = places
+    corpus = read_conllu(treebank)
+    draws: list[Figures] = []
+    for seed in range(n):
+
+        def read(skipped: Skipped, seed: int = seed) -> Iterator[Sentence]:
+            rng = generator("dealt", seed)
+            return (deal_labels(sentence, rng) for sentence in corpus.read(skipped))
+
+        dealt = Corpus(corpus.source, read)
+        given = {"controls": "none", "relations": "nsubj,obj,amod,advmod", "beyond_offset": False}
+        frame = assign_roles(score_heads(str(model), dealt, **given)).frame
+        tested = frame[frame["p_others"].notna()]
+        differs = tested["p_others"] <= ALPHA
+        figures: Figures = {
+            "less, single tests": float((differs & (tested["above_others"] < 0)).mean()),
+            "more, single tests": float((differs & (tested["above_others"] > 0)).mean()),
+            "tables with one that is not specific": float((tested["specific"] == NO).any()),
+            "tables with one that is specific": float((tested["specific"] == YES).any()),
+        }
+        draws.append(figures)
+    yield {"labels": "dealt within their sentence", **averaged(draws)}
+
+
+def deal_labels(sentence: Sentence, rng: np.random.Generator) -> Sentence:
+    """Deal the labels of the arcs of a sentence to its arcs at random."""
+    relations = list(sentence.relations)
+    places = [place for place, governor in enumerate(sentence.governors) if governor != ROOT]
+    for place, dealt in zip(places, rng.permutation(places).tolist(), strict=True):
+        relations[place] = sentence.relations[dealt]
+    return replace(sentence, relations=tuple(relations))
+
+
 def move_arcs(sentence: Sentence, rng: np.random.Generator) -> Sentence:
     """Move each arc of the default relations to a random place that its offset allows.
 
@@ -593,5 +639,6 @@ STUDIES: dict[str, tuple[Study, int]] = {
     "no-variance": (study_no_variance, 12),
     "changes": (study_changes, 100),
     "replicate": (study_replicate, 40),
+    "dealt": (study_dealt, 20),
     "moved": (study_moved, 10),
 }
