@@ -397,15 +397,16 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         role: str | Sequence[str] | None = None,
         layer: int | str | Sequence[int | str] | None = None,
         only_assigned: bool = False,
+        beyond: str | None = None,
     ) -> Self:
         """Return rows as `Result.where` does; heads with a role remember those they are among."""
         rows = super().where(role, layer)
         tested = self.tested
         if tested is not None and rows is not self:
             tested = replace(self, frame=tested, tested=None).where(role, layer).frame
-        if not only_assigned or rows.frame["assigned"].all():
+        having = super(RoleTable, rows).where(only_assigned=only_assigned, beyond=beyond)
+        if len(having) == len(rows):
             return rows if tested is self.tested else replace(rows, tested=tested)
-        having = super(RoleTable, rows).where(only_assigned=True)
         return replace(having, tested=rows.frame)
 
     def caption(self) -> str:
