@@ -173,6 +173,11 @@ class RecordedModel(Recorded, frozen=True):
         return tuple(map(Reach.from_record, self.reaches))
 
     @property
+    def is_causal(self) -> bool:
+        """Whether tokens of some layer see no later ones, so that rows differ in length."""
+        return any(reach.is_causal for reach in self.reaches_of_layers)
+
+    @property
     def sight(self) -> str:
         """Which tokens each token sees, in words, if these are not all; empty otherwise."""
         if self.attention == "cross":

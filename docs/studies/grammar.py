@@ -8,6 +8,8 @@ python -m docs.studies.grammar --treebank FILE --scores FOLDER --tables encoders
 Scores are saved in FOLDER, a sub-folder for each kind and model, and read from there by a second
 run. --sentences are the first of the treebank, by default all of them. Tables, in Markdown:
 
+causal       rules of which each token sees itself and earlier ones alone, as in decoders: those
+             shown at distance, by other trees, and by other words at the same distance alone
 rules        rules (`docs.studies.rules`) for whose heads each step is shown: of each kind, with
              all, half and a quarter of the attention; and by name, those beyond distance
 random       the same of random heads that know offsets, places, frequencies and classes
@@ -20,14 +22,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from docs.studies.roles import Rows, show
-from docs.studies.rules import NAMES, RANDOM, RULES, STRENGTHS, RandomHeads, Ruled, View, by_rules
+from docs.studies.rules import (
+    NAMES,
+    RANDOM,
+    RULES,
+    STRENGTHS,
+    RandomHeads,
+    Ruled,
+    View,
+    by_rules,
+    in_view,
+)
 from docs.studies.simulations.scores import drawn_rows, rows_by_document
 from headroles import HeadScores, RoleTable, assign_roles, encode, read_conllu, score_heads
 from headroles.arrays import FloatArray
@@ -35,6 +48,7 @@ from headroles.corpus import Sentence
 from headroles.models.attention.functions import SavedAttention
 from headroles.models.loading.tokenizers import load_tokenizer
 from headroles.models.options import ModelOptions
+from headroles.roles import BIAS, EXCESS
 from headroles.studies.classification.ladder import ladder
 from headroles.studies.evidence import STEPS
 
@@ -86,7 +100,9 @@ class Results:
             score_heads(model, self.sentences(), relations=RELATIONS).save(place)
         return HeadScores.load(place)
 
-    def of_rules(self, name: str, make: Callable[[View], FloatArray]) -> HeadScores:
+    def of_rules(
+        self, name: str, make: Callable[[View], FloatArray], score: str = BIAS.name
+    ) -> HeadScores:
         """Return the scores of attention that rules make; each sentence is an example."""
         place = self.folder / name
         if not place.exists():
@@ -99,7 +115,7 @@ class Results:
             }
             saved = SavedAttention(Ruled(sentences, words, make), words)
             chosen = {"roles": "syntactic", "pairing": "none", "relations": RELATIONS}
-            score_heads(saved, list(sentences.values()), **chosen).save(place)
+            score_heads(saved, list(sentences.values()), score=score, **chosen).save(place)
         return HeadScores.load(place)
 
 
@@ -121,6 +137,28 @@ def of_rules(results: Results) -> Rows:
             ]
             yield {"rules": f"{step}, {strength}: {'; '.join(passing)}"}
     yield from control(table)
+
+
+def of_causal_rules(results: Results) -> Rows:
+    """Count the rules of decoders that go beyond distance, by each of two contrasts alone."""
+    for score in (BIAS.name, EXCESS.name):
+        scores = results.of_rules(f"causal-{score}", in_view, score)
+        tables = assign_roles(scores), assign_roles(by_offsets_alone(scores))
+        heads = [set(table.heads_with(SYNTACTIC)) for table in tables]
+        for kind, rules in RULES.items():
+            places = [place for place, (own, _) in enumerate(NAMES) if own == kind]
+            row: dict[str, object] = {"score": score, "rules": kind, "number": len(rules)}
+            for name, having in zip(("other trees", "offsets"), heads, strict=True):
+                counts = [sum((layer, k) in having for k in places) for layer in layers()]
+                row[name] = ", ".join(map(str, counts))
+            yield row
+
+
+def by_offsets_alone(scores: HeadScores) -> HeadScores:
+    """Return scores whose answers rest on other words at the same distance alone."""
+    model = structs.replace(scores.record.model, reaches=[None] * scores.n_layers)
+    kept = scores.select(roles=[role.id for role in scores.roles if not role.control])
+    return replace(kept, record=structs.replace(kept.record, model=model))
 
 
 def layers() -> range:
@@ -204,6 +242,7 @@ def heads_of(scores: HeadScores) -> dict[str, set[tuple[int, int]]]:
 
 TABLES: dict[str, Callable[[Results], Rows]] = {
     "rules": of_rules,
+    "causal": of_causal_rules,
     "random": of_random,
     "encoders": of_encoders,
     "documents": of_documents,

@@ -349,6 +349,23 @@ def by_rules(view: View) -> FloatArray:
     return strength * np.stack(heads) + (1 - strength) / len(view.words_of_pieces)
 
 
+def in_view(view: View) -> FloatArray:
+    """Follow every rule as far as each token sees itself and earlier ones; the rest is uniform.
+
+    What a rule gives to later tokens goes to the first.
+    """
+    earlier = np.tril(np.ones((len(view.words_of_pieces),) * 2))
+    heads = []
+    for kind, name in NAMES:
+        weights = RULES[kind][name](view)
+        if kind != IN_PIECES:
+            weights = of_pieces(weights, view.words_of_pieces)
+        heads.append(attending(weights * earlier, view.words_of_pieces))
+    strength = np.array([*STRENGTHS.values()])[:, None, None, None]
+    uniform = earlier / earlier.sum(axis=-1, keepdims=True)
+    return strength * np.stack(heads) + (1 - strength) * uniform
+
+
 N_RANDOM, FARTHEST, STRENGTH = 50, 8, 0.6
 """Heads of each random kind, the largest offset of kernels, and the share that follows them."""
 RANDOM = {

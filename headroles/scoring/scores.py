@@ -21,6 +21,7 @@ from headroles.inference.doubled import Clusters, find_clusters
 from headroles.record import Record, ScoreFacts
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
+from headroles.role_names import ENDS
 from headroles.roles import (
     BIAS,
     SCORES,
@@ -315,6 +316,16 @@ class HeadScores(Stored):
         """
         place = self._place_of(head)
         return self.column(self.role_of(head, role))[:, place]
+
+    def turned(self, role: str) -> str:
+        """Return the id of the role of the same arcs in the other direction, empty if not scored.
+
+        A decoder sees each arc in one of the two.
+        """
+        stem, _, end = role.rpartition(":")
+        other = dict(zip(ENDS, ENDS[::-1], strict=True)).get(end, "")
+        turned = f"{stem}:{other}"
+        return turned if turned in self.role_ids else ""
 
     def role_of(self, head: tuple[int, int], name: str) -> str:
         """Return the id of the role that a user names, for a head given as (layer, head).

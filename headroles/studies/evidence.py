@@ -13,6 +13,10 @@ best fixed offset, which is the threshold of its mean, and at *class* the best r
 the nearest word of a class, on one side or on either; this is *attractors* too, since such a rule
 never goes past a word of the class.
 
+In decoders tokens see different numbers of others, which makes attention to words at the same
+distance no measure of what grammar adds: the contrast with other trees, which compares the same
+places, stands in its place.
+
 The answer is *yes* if mean and distance are shown: an intersection-union test, whose p-value is the
 largest of all and is corrected once. A mean above the threshold of a head that is shown not to
 exceed the margin at *distance* is *positional*. Further steps count only on top of *yes*.
@@ -83,6 +87,8 @@ class RoleHypotheses:
     legs: Mapping[str, Leg]
     rules: Mapping[str, OffsetBaseline]
     class_rules: Mapping[str, ClassBaseline] = field(default_factory=dict)
+    is_causal: bool = False
+    """Whether the scores are of a decoder, whose contrast at *distance* is with other trees."""
 
     @classmethod
     def from_scores(
@@ -114,7 +120,7 @@ class RoleHypotheses:
         if of_class:
             margin = against.offset_margin
             legs[CLASS_RULE] = _leg_of_rules(scores, columns, of_class, clusters, margin)
-        return cls(columns, means, legs, rules, of_class)
+        return cls(columns, means, legs, rules, of_class, scores.record.model.is_causal)
 
     @property
     def has_bounds(self) -> bool:
@@ -211,10 +217,14 @@ class RoleHypotheses:
             UNDECIDED,
         )
         shown = {"mean": above.shows(alpha)} | {
-            "contrast" if name == BEYOND_OFFSET else "other trees": p_values.shows(alpha)
+            self._in_notes(name): p_values.shows(alpha)
             for name, p_values in zip(names, of_legs, strict=True)
         }
         return Answered(answers, having, below, _what_is_open(answers, shown) if legs else None)
+
+    def _in_notes(self, contrast: str) -> str:
+        is_of_trees = contrast == BEYOND_TREES or self.is_causal
+        return "other trees" if is_of_trees else "contrast"
 
     def steps(self, having: PValues, options: TestOptions) -> dict[str, Step]:
         """Test the steps beyond *distance*, on top of the evidence for *yes*.
@@ -318,7 +328,10 @@ def _legs(
     if scores.score.of_first_choice:  # which rules are for
         return legs
     of_trees = _leg_of_trees(scores, columns, clusters, margin)
-    return legs if of_trees is None else {**legs, BEYOND_TREES: of_trees}
+    if of_trees is None:
+        return legs
+    # rows of different lengths bias the other contrast
+    return {**legs, BEYOND_OFFSET if scores.record.model.is_causal else BEYOND_TREES: of_trees}
 
 
 def _leg_of_trees(

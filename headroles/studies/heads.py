@@ -30,7 +30,7 @@ from headroles.inference.doubled import Clusters
 from headroles.inference.sample import Bounds
 from headroles.options import Options
 from headroles.record import Record
-from headroles.role_names import BEYOND_OFFSET, TOKENS
+from headroles.role_names import BEYOND_OFFSET, OTHER_TREES, TOKENS
 from headroles.roles import OFFSETS, Nearest, Role, Score, contrast_of, has_contrast
 from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
@@ -223,12 +223,18 @@ class HeadColumns:
     n_heads: int
 
     @classmethod
-    def of(cls, scores: HeadScores, described: bool = False) -> HeadColumns:
+    def of(cls, scores: HeadScores, described: bool = False, unseen: bool = False) -> HeadColumns:
         """Return the columns of the roles that any example has a score for, measures excluded.
 
-        With ``described`` of the quantities that describe heads, in the place of roles.
+        With ``described`` of the quantities that describe heads, in the place of roles. With
+        ``unseen`` also those of arcs that a decoder sees in the other direction alone.
         """
         there = np.asarray((scores.counts > 0).any(axis=0))
+        if unseen and scores.record.model.is_causal:
+            ids, seen = scores.role_ids, there.copy()
+            for place, role in enumerate(scores.roles):
+                turned = "" if role.contrast or role.control else scores.turned(role.id)
+                there[place] |= bool(turned) and bool(seen[ids.index(turned)])
         roles = (role for role, has in zip(scores.roles, there, strict=True) if has)
         chosen = (role for role in roles if (role.is_described if described else role.is_tested))
         return cls(tuple(chosen), scores.n_layers, scores.n_heads)
@@ -378,7 +384,13 @@ def check_contrasts(scores: HeadScores) -> None:
     if not scores.record.options.get("beyond_offset") or scores.score.of_first_choice:
         return
     by_parent = contrasts_by_parent(scores.roles)
+    in_other_trees = {role.parent for role in scores.roles if role.control == OTHER_TREES}
     for role in scores.roles:
+        if has_contrast(role) and scores.record.model.is_causal and role.id not in in_other_trees:
+            raise UsageError(
+                f"these scores have {role.id} without its control {OTHER_TREES}, which controls "
+                "distance in decoders; score again with `controls='trees'`"
+            )
         if has_contrast(role) and role.id not in by_parent:
             raise UsageError(
                 f"these scores have {role.id} without its contrast {contrast_of(role.id)}, so that "

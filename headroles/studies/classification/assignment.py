@@ -256,7 +256,7 @@ def assign(
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
             "score again with `score='bias'`, or leave the preset out"
         )
-    columns = HeadColumns.of(scores)
+    columns = HeadColumns.of(scores, unseen=True)
     refuse_nothing_to_test(columns.roles)
     tested = RoleHypotheses.from_scores(
         scores, options.tests, options, columns, options.is_published
@@ -331,6 +331,8 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
     )
     of_windows = _window_notes(scores, columns)
     notes = find_notes(means, of_windows, options.tests.test, _is_certain(frame))
+    unseen = _notes_on_unseen(scores, columns)
+    notes = np.where((answered.answers == UNTESTABLE) & (unseen != ""), unseen, notes)
     is_against = frame["answer"].map({YES: NO, NO: YES}) == frame["certified"]
     against = np.where(
         is_against, "the certified answer, for certified_mean, is " + frame["certified"], ""
@@ -418,7 +420,7 @@ def _further_steps(
     columns: dict[str, NDArray[Any]] = dict.fromkeys(
         ("beyond_trees", "trees_low", "trees_high", "p_trees"), nothing
     )
-    if leg := tested.legs.get(BEYOND_TREES):
+    if leg := tested.legs.get(BEYOND_OFFSET if tested.is_causal else BEYOND_TREES):
         columns |= _contrast(leg, "beyond_trees", "trees", options)
     steps = tested.steps(answered.above, options.tests)
     for name, mean in ((CLASS, "beyond_class"), (ATTRACTORS, "past_attractors")):
@@ -466,6 +468,20 @@ def _window_notes(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object
     return notes.ravel()
 
 
+def _notes_on_unseen(scores: HeadScores, columns: HeadColumns) -> NDArray[np.object_]:
+    """Note for each role (T,) of a decoder in how many arcs the key comes later."""
+    notes = []
+    for role in columns.ids:
+        n_seen, n_unseen = (
+            int(scores.counts[:, scores.role_ids.index(name)].sum()) if name else 0
+            for name in (role, scores.turned(role))
+        )
+        is_about_arcs = scores.record.model.is_causal and n_unseen
+        later = f"the key comes later in {n_unseen} of {n_seen + n_unseen} arcs"
+        notes.append(f"{UNTESTABLE}: {later}" if is_about_arcs else "")
+    return np.array(notes, dtype=object)[columns.indices[0]]
+
+
 # Cautions.
 
 
@@ -486,11 +502,10 @@ def _warn_of_controls(counts: pd.Series[Any]) -> Iterator[str]:
 
 def _warn_of_lengths(record: Record, has_contrasts: bool) -> Iterator[str]:
     """Warn of contrasts in a model whose rows differ in length, as in decoders."""
-    if has_contrasts and any(reach.is_causal for reach in record.model.reaches_of_layers):
+    if has_contrasts and record.model.is_causal:
         yield (
-            f"{record.model.sight}, so that attention without grammar may differ from that to "
-            "other words at the same distance. Read answers about pairs of words beside the "
-            "control with the trees of other sentences"
+            f"{record.model.sight}: beyond_distance compares attention to pairs of words with that "
+            "to the same places of other trees, not with other words at the same distance"
         )
 
 

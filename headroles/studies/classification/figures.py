@@ -336,7 +336,9 @@ def _about_partners(table: RoleTable) -> Iterator[str]:
             f"{role_label(table, best['role'])}: {best['mean']:{digits(score)}} {unit_of(score)}"
         )
         if is_controlled:
-            text += f", {best['beyond_distance']:{digits(score)}} of it above the same distance"
+            others = "the same places of other trees"
+            others = others if table.scored.model.is_causal else "the same distance"
+            text += f", {best['beyond_distance']:{digits(score)}} of it above {others}"
         yield f"{text}."
 
 

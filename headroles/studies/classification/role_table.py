@@ -189,11 +189,12 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     ``beyond_distance``, of roles of pairs of words, is the attention to them less that to other
     words at the same distance, with its interval and ``p_beyond``, the p-value against the margin;
-    ``p_value`` is the larger of this one and that of the mean. Of first choices it is the share of
-    hits beyond that of the best fixed ``offset``. ``other_arcs`` is the mean along the arcs of all
-    other relations in the same direction, and ``above_others`` the difference to it, paired by
-    example, with its interval and two-sided ``p_others``; ``specific`` is *no* where the relation
-    is shown to get less. ``mean_trees``, ``mean_words`` and
+    ``p_value`` is the larger of this one and that of the mean. In decoders, whose rows differ in
+    length, it is less that to the same places of other trees, as in ``beyond_trees``. Of first
+    choices it is the share of hits beyond that of the best fixed ``offset``. ``other_arcs`` is the
+    mean along the arcs of all other relations in the same direction, and ``above_others`` the
+    difference to it, paired by example, with its interval and two-sided ``p_others``; ``specific``
+    is *no* where the relation is shown to get less. ``mean_trees``, ``mean_words`` and
     ``mean_weights`` are the means of controls, NaN without.
 
     With ``table`` as `assign_roles` returns it:
@@ -605,7 +606,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         cells[unit_of(score)] = f"{{mean{number}}}"
         is_controlled = self.frame["beyond_distance"].notna().any()
         if is_controlled:
-            cells["Above same distance"] = f"{{beyond_distance{number}}}"
+            others = "other trees" if self.scored.model.is_causal else "same distance"
+            cells[f"Above {others}"] = f"{{beyond_distance{number}}}"
         if best["beyond_class"].notna().any():
             cells["Above word class"] = f"{{beyond_class{number}}}"
         if best["other_arcs"].notna().any():

@@ -76,6 +76,7 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
             "their kind of score": repr(scores.score.name),
             "their pairing of sentences": scores.record.options.get("pairing"),
             "the label scheme of their corpus": scores.record.corpus.scheme,
+            "their attention": scores.record.model.attention,
             "how far the attention of their layers reaches": scores.record.model.reaches,
             "what their scores are rounded to": scores.record.options.get("precision"),
             **{
