@@ -92,7 +92,7 @@ class HeadMap {
     this.cells.forEach((cell, k) => {
       cell.addEventListener("mouseenter", () => this.tell(k));
       cell.addEventListener("focus", () => this.activate(k));
-      cell.addEventListener("click", () => this.choose(k));
+      cell.addEventListener("click", () => this.pick(k));
     });
     grid.addEventListener("mouseleave", () => this.tell(this.chosen));
     grid.addEventListener("keydown", (event) => this.pressed(event));
@@ -110,7 +110,7 @@ class HeadMap {
       Home: start,
       End: start + heads - 1,
     };
-    if (event.key === "Enter" || event.key === " ") this.choose(this.active);
+    if (event.key === "Enter" || event.key === " ") this.pick(this.active);
     else if (!(event.key in ways)) return;
     else this.cells[ways[event.key]]?.focus();
     event.preventDefault();
@@ -157,8 +157,15 @@ class HeadMap {
     });
     this.drawScale();
     this.drawChanges();
-    this.activate(view.best);
-    this.choose(view.best);
+    const head = this.picked ?? view.best;
+    this.activate(head);
+    this.choose(head);
+  }
+
+  // A head that the reader chose stays chosen; until then it is the best one of the role.
+  pick(k) {
+    this.picked = k;
+    this.choose(k);
   }
 
   drawScale() {
@@ -222,42 +229,58 @@ class HeadMap {
   }
 }
 
-// Arcs above the words of a sentence, from each word that looks to the word that it looks at.
+// Arcs above the words of a sentence, from each word that looks, with an arrow, to the word that it
+// looks at. Between lines they leave at the margin, and come in at the other one: text stays free.
 function drawArcs(sentence) {
   const arcs = JSON.parse(sentence.dataset.arcs);
   const words = [...sentence.querySelectorAll(":scope > span, :scope > mark")];
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("aria-hidden", "true");
+  const draw = (name, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const svg = draw("svg", { "aria-hidden": "true" });
   sentence.prepend(svg);
   sentence.classList.add("drawn");
   const hasOwn = arcs.some(([, , , isOwn]) => isOwn);
-  const draw = (only = null) => {
+  const drawAll = (only = null) => {
     const box = sentence.getBoundingClientRect();
     const end = (word) => {
-      const { left, width, top } = word.getBoundingClientRect();
-      return [left + width / 2 - box.left, top - box.top + 2];
+      const { left, width, top } = word.getClientRects()[0];
+      return [left + width / 2 - box.left, top - box.top - 1];
     };
     svg.replaceChildren();
     words.forEach((word) => word.classList.remove("lit"));
     for (const [query, key, weight, isOwn] of arcs) {
       if (only === null ? hasOwn && !isOwn : query !== only && key !== only) continue;
-      const [[x1, y1], [x2, y2]] = [end(words[query]), end(words[key])];
-      const rise = Math.min(26, 8 + Math.abs(x2 - x1) / 8);
-      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-      path.setAttribute("d", `M${x1},${y1} C${x1},${y1 - rise} ${x2},${y2 - rise} ${x2},${y2}`);
-      path.setAttribute("stroke-width", 0.8 + 3 * (weight ?? 0.2));
-      path.setAttribute("class", isOwn ? "own" : "other");
-      svg.append(path);
+      const [from, to] = [end(words[query]), end(words[key])];
+      const kind = isOwn ? "own" : "other";
+      svg.append(
+        draw("path", { d: arcPath(from, to, box.width), "stroke-width": 0.8 + 3 * (weight ?? 0.2), class: kind }),
+        draw("polygon", { points: `${to[0] - 4},${to[1] - 6} ${to[0] + 4},${to[1] - 6} ${to[0]},${to[1] + 1}`, class: kind }),
+      );
       if (only !== null) [query, key].forEach((place) => words[place].classList.add("lit"));
     }
   };
   words.forEach((word, k) => {
-    word.addEventListener("mouseenter", () => draw(k));
-    word.addEventListener("mouseleave", () => draw());
+    word.addEventListener("mouseenter", () => drawAll(k));
+    word.addEventListener("mouseleave", () => drawAll());
   });
-  sentence.addEventListener("click", () => draw());
-  new ResizeObserver(() => draw()).observe(sentence);
+  sentence.addEventListener("click", () => drawAll());
+  new ResizeObserver(() => drawAll()).observe(sentence);
   return sentence;
+}
+
+// The path of an arc above its words; one between two lines has a part above each.
+function arcPath([x1, y1], [x2, y2], width) {
+  const rise = Math.min(22, 9 + Math.abs(x2 - x1) / 10);
+  if (Math.abs(y1 - y2) < 4) {
+    const wide = x1 === x2 ? 5 : 0; // a word that looks at itself
+    return `M${x1 - wide},${y1} C${x1 - 2 * wide},${y1 - rise} ${x2 + 2 * wide},${y2 - rise} ${x2 + wide},${y2}`;
+  }
+  const [out, into] = y1 < y2 ? [width, 0] : [0, width];
+  const [above, over] = [y1 - 9, y2 - 9];
+  return `M${x1},${y1} Q${x1},${above} ${(3 * x1 + out) / 4},${above} L${out},${above} M${into},${over} L${(3 * x2 + into) / 4},${over} Q${x2},${over} ${x2},${y2}`;
 }
 
 for (const holder of document.querySelectorAll(".heads")) {

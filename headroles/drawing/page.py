@@ -304,13 +304,14 @@ def _how_made(record: Record) -> Section:
 
 
 def _written(value: Any) -> str:
-    """Write a piece of a record as text, without empty values."""
+    """Write a piece of a record as text, without empty values; of a list with some, as a dash."""
     if isinstance(value, dict):
-        given = {name: part for name, part in value.items() if part not in (None, "", [], {})}
-        return "; ".join(f"{name}: {_written(part)}" for name, part in given.items())
+        texts = {name: _written(part) for name, part in value.items()}
+        return "; ".join(f"{name}: {text}" for name, text in texts.items() if text)
     if isinstance(value, list):
-        return ", ".join(map(_written, value))
-    return printable(value)
+        items = [_written(part) for part in value]
+        return ", ".join(text or "-" for text in items) if any(items) else ""
+    return "" if value is None else printable(value)
 
 
 def _how_to_report(result: AnyResult) -> Section:

@@ -198,6 +198,67 @@ def test_a_click_chooses_the_head(open_page: Open, reports: dict[str, Path], wid
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+STRUCK = """
+sentence => {
+  const { left, top } = sentence.getBoundingClientRect();
+  const words = [...sentence.querySelectorAll(":scope > span, :scope > mark")];
+  const boxes = words.flatMap((word) => [...word.getClientRects()]);
+  return [...sentence.querySelectorAll("path")].flatMap((path) => {
+    const length = path.getTotalLength();
+    const places = [...Array(200)].map((_, k) => path.getPointAtLength((length * k) / 199));
+    const on = (box, x, y) =>
+      x > box.left && x < box.right && y > box.top + 3 && y < box.bottom - 3;
+    return places.filter(({ x, y }) => boxes.some((box) => on(box, x + left, y + top)));
+  }).length;
+}
+"""
+"""How many points of arcs lie on words of a sentence."""
+
+
+def test_arcs_point_to_words_and_strike_none(
+    open_page: Open, reports: dict[str, Path], width: int
+) -> None:
+    """Across line breaks too, where an arc has a part on each of two lines."""
+    page = open_page(reports["tags"], width)
+    n_arcs = n_split = 0
+    for head in page.locator("article[data-head]").evaluate_all(
+        "all => all.map(e => e.dataset.head)"
+    ):
+        cell(page, head).click()
+        for sentence in panel(page).locator(".sentence").all():
+            sentence.scroll_into_view_if_needed()
+            assert sentence.evaluate(STRUCK) == 0
+            paths = sentence.locator("path")
+            assert sentence.locator("polygon").count() == paths.count()
+            n_arcs += paths.count()
+            drawn = paths.evaluate_all("all => all.map(e => e.getAttribute('d'))")
+            n_split += sum(path.count("M") == 2 for path in drawn)
+    assert n_arcs
+    assert n_split or width > 400
+
+
+def test_a_chosen_head_stays_chosen(open_page: Open, reports: dict[str, Path]) -> None:
+    """Of another role too; until then the strongest head of each role is chosen."""
+    page = open_page(reports["roles"])
+    options = page.locator(".controls option").evaluate_all("all => all.map(one => one.value)")
+    chosen = []
+    for pick in (None, "0-3"):
+        if pick:
+            cell(page, pick).click()
+        for option in options:
+            page.locator(".controls select").select_option(option)
+            chosen.append(panel(page).locator("h2").inner_text())
+    assert len(set(chosen[: len(options)])) > 1
+    assert set(chosen[len(options) :]) == {"Head 0-3"}
+
+
+def test_fingers_hit_cells(open_page: Open, report: Path) -> None:
+    page = open_page(report, 390)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    for box in (cell(page, head).bounding_box() for head in ("0-0", "1-2", "2-3")):
+        assert min(box["width"], box["height"]) >= 44
+
+
 def test_the_answer_and_the_map_are_above_the_fold(open_page: Open, report: Path) -> None:
     page = open_page(report)
     last = page.locator(".answer").last.bounding_box()

@@ -81,6 +81,17 @@ def test_the_answer_is_made_from_the_numbers(folder: Path, table: RoleTable) -> 
     assert row[4:] == (f"{first['layer']}-{first['head']}", f"{first['mean']:.1f}")
 
 
+def test_the_origin_has_no_empty_values(scores: HeadScores, tmp_path: Path) -> None:
+    for reaches, shown in (([None, None], ""), ([None, 8], "reaches: -, 8")):
+        made = assign_roles(changed(scores, model={"reaches": reaches}))
+        page = make_report(made.save(tmp_path / str(reaches[1])))
+        (section,) = (one for one in page.sections if one.title == "How it was made")
+        (grid,) = (part for part in section.parts if isinstance(part, Grid))
+        assert "None" not in str(grid.rows)
+        assert shown in str(grid.rows)
+        assert ("reaches" in str(grid.rows)) == bool(shown)
+
+
 def test_results_are_there_to_copy(folder: Path, table: RoleTable) -> None:
     page = make_report(folder)
     (section,) = (one for one in page.sections if one.title == "How to report this")
