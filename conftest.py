@@ -12,6 +12,7 @@ import pytest
 def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A classifier of 3 layers with 4 heads each, its task, scores made by hand, and results."""
     import headroles as hr
+    from tests.scoring.test_targets import PAIRS, make_model
     from tests.tasks.conftest import SENTENCES, make_task_model, save, write_labelled
 
     folder = tmp_path_factory.mktemp("examples")
@@ -32,6 +33,9 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
     hits = hr.score_heads(model, corpus, score="hit", relations="nsubj")
     found = hr.classify_heads(model, corpus, roles="local,punctuation", threshold=0.9)
     roles = found.save(folder / "roles")
+    bitext = folder / "pairs.bitext"
+    bitext.write_text("".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS), "utf-8")
+    translator = save(make_model("bart"), folder / "translator")
     ablations = [hr.ablate_heads(model, file, sets="single") for file in (task, other)]
     return {
         "model": model,
@@ -42,6 +46,7 @@ def names_in_examples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "more": more,
         "scores": before,
         "table": hr.assign_roles(before),
+        "alignment": hr.align_words(translator, hr.read_bitext(bitext)),
         "shifts": hr.compare_roles(before, after),
         "plan": hr.power_analysis(before),
         "replication": hr.replicate_roles(*sets),

@@ -17,6 +17,7 @@ from headroles.corpus.text import PairsOptions, TextOptions
 from headroles.corpus.treebanks import ConlluOptions
 from headroles.errors import HeadRolesError as HeadRolesError
 from headroles.models.attention.functions import SavedAttention as SavedAttention
+from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model
 from headroles.models.loading.saved_models import CollaborativeModel as CollaborativeModel
 from headroles.models.loading.tokenizers import encode as encode
@@ -32,6 +33,8 @@ from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import SavedArrays, SavedOptions, WordsOfPieces
 from headroles.scoring.scores import HeadScores as HeadScores
 from headroles.storage import Parts, PathLike
+from headroles.studies.alignment.align import AlignOptions
+from headroles.studies.alignment.align import WordAlignment as WordAlignment
 from headroles.studies.claims.claims import ClaimTable as ClaimTable
 from headroles.studies.claims.measured import ClaimOptions
 from headroles.studies.classification.assignment import Classification as Classification
@@ -100,8 +103,10 @@ __all__ = [
     "SavedAttention",
     "Sentence",
     "TokenGroups",
+    "WordAlignment",
     "WordAttention",
     "ablate_heads",
+    "align_words",
     "assign_roles",
     "atlas",
     "attention_of",
@@ -171,6 +176,33 @@ def ablate_heads(
 ) -> Ablations:
     """Test the change of a task's loss without heads, over the examples."""
 
+def align_words(
+    model: Model,
+    corpus: AnyCorpus,
+    *,
+    top: int = 3,
+    links_of: str | Sequence[str | Head] | None = None,
+    links_by: Literal["weights", "norms"] = "weights",
+    write_links: PathLike | None = None,
+    alpha: float = 0.05,
+    clusters: Literal["auto", "document", "none"] = "auto",
+    duplicates: Literal["cluster", "keep"] = "cluster",
+    correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
+    target_rows: Literal["input", "output"] = "input",
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    device: str = "auto",
+    batch_tokens: int | None = None,
+    on_progress: OnProgress | None = None,
+    options: AlignOptions = ...,
+) -> WordAlignment:
+    """Compare the source words that target words attend to most with an alignment of the words."""
+
 def assign_roles(
     scores: HeadScores,
     *,
@@ -197,11 +229,11 @@ def attention_of(
     trust_remote_code: bool = False,
     tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
     device: str = "auto",
-    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     target_rows: Literal["input", "output"] = "input",
     target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     parser: str | None = None,
     measure: Literal["weights", "norms"] = "weights",
     options: ReadingOptions = ...,
@@ -234,11 +266,11 @@ def classify_heads(
     correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
     test: Literal["t", "betting"] = "t",
     preset: Literal["default", "published"] = "default",
-    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     target_rows: Literal["input", "output"] = "input",
     target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -743,11 +775,11 @@ def score_attention(
     measure: Literal["weights", "norms"] = "weights",
     controls: str | Sequence[str] = "trees",
     preset: Literal["default", "published"] = "default",
-    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     target_rows: Literal["input", "output"] = "input",
     target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -778,11 +810,11 @@ def score_heads(
     measure: Literal["weights", "norms"] = "weights",
     controls: str | Sequence[str] = "trees",
     preset: Literal["default", "published"] = "default",
-    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     target_rows: Literal["input", "output"] = "input",
     target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,

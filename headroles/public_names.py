@@ -20,6 +20,7 @@ HEADROLES = {
     "sample": "atlas demo_model sample_treebank",
     "scoring.run": "score_attention score_heads",
     "scoring.scores": "HeadScores",
+    "studies.alignment.align": "WordAlignment align_words",
     "studies.claims.claims": "ClaimTable combine_claims test_claims",
     "studies.classification.assignment": "Classification assign_roles classify_heads",
     "studies.classification.role_table": "RoleTable",
@@ -46,6 +47,7 @@ HEADROLES = {
 REPORT = {
     "drawing.saving": "save_figure",
     "report.pages": "make_report write_report",
+    "studies.alignment.figures": "draw_error_rates draw_links",
     "studies.classification.figures": "draw_heads draw_role draw_roles",
     "studies.comparison.figures": "draw_changed_heads draw_changes draw_trajectory",
     "studies.importance.ablate": "draw_ablations",

@@ -115,6 +115,15 @@ COMMANDS = (
         unit="sentences",
     ),
     Command(
+        "align",
+        "studies.alignment.align:align_words",
+        "Tell which heads of a translation model align words.\n\nMODEL is an encoder-decoder, and "
+        "CORPUS a bitext, with lines such as source ||| target ||| 0-0 1-2. Without such links "
+        "errors are not counted; the heads' links are found, and written with --write-links.",
+        kind="alignment",
+        unit="sentences",
+    ),
+    Command(
         "replicate",
         "studies.replicate:replicate_roles",
         "Test in how many of several corpora heads have a role.\n\nDIR DIR are folders that score "

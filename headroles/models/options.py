@@ -44,14 +44,11 @@ def _any_tokenizer(given: str | Path | PreTrainedTokenizerBase) -> str | Path | 
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetOptions(Options):
-    """Options that choose the attention of an encoder-decoder."""
+class TranslationOptions(Options):
+    """Options of reading the targets of an encoder-decoder."""
 
     title: ClassVar[str] = "Model"
 
-    attention: Literal["encoder", "decoder", "cross"] = "encoder"
-    """Attention of an encoder-decoder that is read: in its encoder, in its decoder, or from the
-    decoder to the encoder (cross); the last two need a bitext."""
     target_rows: Literal["input", "output"] = "input"
     """Row of a target word: that of the step that reads it, or of the one that writes it."""
     target_tokenizer: Annotated[Any, Convert(_any_tokenizer), CIRCUMSTANCE] = None
@@ -60,6 +57,17 @@ class TargetOptions(Options):
     """Language of sources, by its code in the tokenizer, such as zh_CN or zho_Hans."""
     target_language: str | None = None
     """Language of targets, by its code in the tokenizer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(TranslationOptions):
+    """Options that choose the attention of an encoder-decoder."""
+
+    title: ClassVar[str] = "Model"
+
+    attention: Literal["encoder", "decoder", "cross"] = "encoder"
+    """Attention of an encoder-decoder that is read: in its encoder, in its decoder, or from the
+    decoder to the encoder (cross); the last two need a bitext."""
 
 
 @dataclass(frozen=True, kw_only=True)

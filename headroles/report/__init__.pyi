@@ -11,6 +11,8 @@ from headroles.drawing.saving import save_figure as save_figure
 from headroles.models.loading.encoder import Model
 from headroles.roles.own import Find
 from headroles.storage import PathLike
+from headroles.studies.alignment.figures import draw_error_rates as draw_error_rates
+from headroles.studies.alignment.figures import draw_links as draw_links
 from headroles.studies.classification.figures import draw_heads as draw_heads
 from headroles.studies.classification.figures import draw_role as draw_role
 from headroles.studies.classification.figures import draw_roles as draw_roles
@@ -37,10 +39,12 @@ __all__ = [
     "draw_changed_heads",
     "draw_changes",
     "draw_drops_by_task",
+    "draw_error_rates",
     "draw_heads",
     "draw_importance",
     "draw_importance_by_role",
     "draw_layer_counts",
+    "draw_links",
     "draw_power",
     "draw_pruning_curves",
     "draw_replication",

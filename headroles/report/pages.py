@@ -35,7 +35,8 @@ class FigureOptions(Options):
 
     kind: str | None = None
     """roles, heads, role (of roles); heads, changes, trajectory (of comparisons); role, layers (of
-    score sets); worth, curves, tasks, tokens, attention (of others); left out: the usual one."""
+    score sets); worth, curves, tasks, tokens, attention, errors, links (of others); left out: the
+    usual one."""
     role: str | None = None
     """Role, by id, words or relation; if left out, the one with the clearest head."""
     checkpoint: str | None = None

@@ -207,10 +207,15 @@ def second_half(scores: HeadScores) -> BoolArray:
     Documents belong to the halves by turns, in their order: both halves are from everywhere.
     Documents that share texts are of one half. Where there is only one document, examples do.
     """
-    codes = scores.clusters.codes.tolist()
+    return in_second_half(scores.clusters)
+
+
+def in_second_half(clusters: Clusters) -> BoolArray:
+    """Return (examples,) as `second_half` does, for examples of some clusters."""
+    codes = clusters.codes.tolist()
     numbers = {code: k for k, code in enumerate(dict.fromkeys(codes))}
     if len(numbers) == 1:
-        return np.asarray(np.arange(scores.n_examples) % 2 == 1)
+        return np.asarray(np.arange(len(codes)) % 2 == 1)
     return np.array([numbers[code] % 2 == 1 for code in codes])
 
 

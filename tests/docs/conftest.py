@@ -11,6 +11,7 @@ import pytest
 
 import headroles as hr
 from tests.docs.pages import REPOSITORY
+from tests.scoring.test_targets import PAIRS, make_model
 from tests.tasks.conftest import SENTENCES, make_task_model, save
 
 MODELS = "MODEL MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
@@ -62,6 +63,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{sentence}\t{label}\n" for sentence, label in SENTENCES]
     for name in TASKS:
         (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
+    save(make_model("bart"), folder / "TRANSLATOR")
+    bitext = "".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS)
+    (folder / "pairs.bitext").write_text(bitext, "utf-8")
     (folder / "my_roles.py").write_text(OWN_ROLE)
     (folder / "my_claims.py").write_text(OWN_CLAIM)
     (folder / "data").symlink_to(REPOSITORY / "data")

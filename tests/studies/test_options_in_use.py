@@ -22,16 +22,26 @@ from headroles.results.result import load
 from headroles.storage import plain
 from headroles.wording import speaking_of_flags
 from tests.commands import run_well
+from tests.conftest import save
+from tests.scoring.test_targets import PAIRS, make_model
 
 
 @pytest.fixture(scope="module")
-def shared(request: pytest.FixtureRequest) -> dict[str, Any]:
+def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
     """What studies are made of, by words in capital letters."""
     fixtures = {"BERT": "bert_folder", "MODEL": "classifier", "TASK": "labelled"}
     fixtures |= {"SAMPLE": "sample", "TWICE": "labelled_twice", "ROLES": "roles"}
     places: dict[str, Any] = {
         name: str(request.getfixturevalue(fixture)) for name, fixture in fixtures.items()
     }
+    folder = tmp_path_factory.mktemp("translations")
+    places["TRANSLATOR"] = str(save(make_model("bart"), folder / "translator"))
+    bitext = folder / "pairs.bitext"
+    bitext.write_text("".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS), "utf-8")
+    places["LINKS"] = str(folder / "links")
+    places["BITEXT"] = hr.read_bitext(bitext)
     places["CORPUS"] = hr.read_conllu(places["SAMPLE"])
     places["ABLATIONS"] = hr.ablate_heads(places["MODEL"], places["TASK"])
     for name, score in (("BIAS", "bias"), ("HITS", "hit")):
@@ -110,6 +120,11 @@ STUDIES = {
     "compare": Study(hr.compare_roles, [{"before": one, "after": f"LATER {one}"} for one in BOTH]),
     "replicate": Study(
         hr.replicate_roles, [{"sets": [one, f"OTHER {one}"], "names": NAMES} for one in BOTH]
+    ),
+    "align": Study(
+        hr.align_words,
+        [{"model": "TRANSLATOR", "corpus": "BITEXT"}],
+        settings=({"links_of": "0-1", "write_links": "LINKS"}, {}),
     ),
     "tokens": Study(hr.measure_token_groups, OVER_CORPUS),
     "examples": Study(hr.find_examples, OF_WORDS, settings=({}, TYPED)),

@@ -1,0 +1,1 @@
+"""Which heads of a translation model align words?"""
