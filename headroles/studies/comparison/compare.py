@@ -41,6 +41,7 @@ from headroles.studies.classification.role_table import (
     RoleGroups,
     RoleTable,
     about_level,
+    digits,
     unit_of,
 )
 from headroles.studies.comparison.joining import join_scores
@@ -91,8 +92,9 @@ _OF_CHANGES = (
 ).split()
 _FIGURES = "headroles.studies.comparison.figures"
 SYNTACTIC = "grammatical partners"
-_COUNTED = ("before", "kept", "lost", "gained", "after", "open")
+_COUNTED = ("Before", "Kept", "Lost", "Gained", "After", "Open")
 _MOST_NAMED = 4
+_OPEN = "Open: the head has the role in one model, but the data do not tell whether it changed."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -341,31 +343,35 @@ class RoleComparison(Result[CompareOptions, ComparisonFacts]):
         is_arc = self.frame["role"].isin(self.groups.pairs)
         of_arcs = self.frame["threshold"][is_arc].dropna()
         has_offsets = not np.allclose(of_arcs, self.facts["threshold"])
-        yield "\n".join(_about_sides(self, has_offsets))
+        first, *setting = _about_sides(self, has_offsets)
+        yield first
         rows, last = self.rows_counted_once(), self.checkpoints[-1]
         of_last = rows[rows["checkpoint"] == last]
         to = f", before to {last}" if len(self.checkpoints) > 1 else ""
         if to:
             yield _grid("All roles, before to", rows.groupby("checkpoint", sort=False))
         happened = {name: of_last[of_last["status"] == name] for name in ("lost", "gained")}
-        lost, gained = (len(moves.groupby(["layer", "head"])) for moves in happened.values())
+        lost, gained = map(len, happened.values())
         if lost + gained:
-            yield f"{lost} head{'s' if lost != 1 else ''} lost a role, {gained} gained one."
+            yield f"Heads lost {numbered(lost, 'role')} and gained {gained}."
         else:
             yield "No head was shown to lose or gain a role."
+        yield _about_means(self, of_last)
+        for status, changes in happened.items():
+            if len(changes):
+                yield f"{status.capitalize()}: {_named(changes, self, with_before=True)}."
         grid = _grid(f"Roles of heads{to}", of_last.groupby("group", sort=False))
         yield grid
         if any(row[-1] != "0" for row in grid.rows):
-            yield "Open: shown on one side only; the change itself is not shown."
-        for status, changes in happened.items():
-            if len(changes):
-                yield f"{status.capitalize()}: {_named(changes, self)}."
+            yield _OPEN
         if further := _about_steps(of_last):
             yield further
         is_controlled = has_offsets or self.facts["distance_margin"]
         if not is_controlled and (rows["group"] == SYNTACTIC).any():
             yield NOT_CONTROLLED.replace("some of these", "some syntactic")
-        yield _about_means(self, of_last)
+        if largest := _about_largest(self, of_last):
+            yield largest
+        yield "\n".join(setting)
         yield from map(Warned, self.record.warnings)
 
 
@@ -399,8 +405,8 @@ def _about_steps(rows: pd.DataFrame) -> str:
     if not farther + less:
         return ""
     return (
-        f"Evidence for a kept role goes a step farther after for {numbered(farther, 'head')}, less "
-        f"far for {less}; a step not shown may be undecided."
+        f"Evidence for a kept role goes farther after for {numbered(farther, 'head')}, less far for "
+        f"{less} (or is undecided)."
     )
 
 
@@ -420,12 +426,12 @@ def _about_sides(shifts: RoleComparison, has_offsets: bool) -> Iterator[str]:
     facts, names = shifts.facts, [model.name for model in shifts.record.models.values()]
     over = listed([file.rpartition("/")[2] for file in shifts.record.files])
     units = f" of {facts['n_clusters']} documents" if facts["clustered_by"] != "none" else ""
-    yield f"{names[0]} -> {', '.join(names[1:])}{f' over {over}' if over else ''}:"
     yield (
-        f"{facts['examples']} examples{units} that all models read. Heads are named "
-        "layer-head, counted from 0."
+        f"{names[0]} -> {', '.join(names[1:])}{f' over {over}' if over else ''}: "
+        f"{numbered(facts['examples'], 'example')}{units} that all models read."
     )
-    yield about_level(shifts.options, facts, shifts.options.offset_margin * has_offsets)
+    level = about_level(shifts.options, facts, shifts.options.offset_margin * has_offsets)
+    yield f"{level} Heads: layer-head, from 0."
     dropped = []
     for name, n_examples in facts["dropped_examples"].items():
         roles = facts["dropped_roles"][name]
@@ -448,7 +454,7 @@ def _grid(title: str, groups: Any) -> Grid:
         if not (had | has).any():
             continue
         status, n = changes["status"], changes["role"].nunique()
-        by_relation = f", by relation ({n})" if name == SYNTACTIC and n > 1 else ""
+        by_relation = f", {n} roles" if name == SYNTACTIC and n > 1 else ""
         by_status = (status == each for each in ("kept", "lost", "gained"))
         counted = (had, *by_status, has, (status == UNDECIDED) & (had | has))
         rows.append((f"{name}{by_relation}", *(str(int(each.sum())) for each in counted)))
@@ -456,41 +462,53 @@ def _grid(title: str, groups: Any) -> Grid:
     return Grid((title, *_COUNTED), tuple(rows))
 
 
-def _named(changes: pd.DataFrame, shifts: RoleComparison) -> str:
-    """Name heads with their roles, those of arcs first."""
+def _named(changes: pd.DataFrame, shifts: RoleComparison, with_before: bool = False) -> str:
+    """Name heads with their roles, those of arcs first; ``with_before`` the other side."""
     ordered = changes.sort_values("group", key=lambda group: group != SYNTACTIC, kind="stable")
     rows: Any = ordered.itertuples()
-    named = [f"{row.layer}-{row.head} {shifts.in_words(row.role)}" for row in rows]
+    number, named = digits(shifts.facts["score"]), []
+    for row in rows:
+        text = f"{row.layer}-{row.head} {shifts.in_words(row.role)}"
+        if with_before:
+            ends = f"{row.mean_before:{number}} to {row.mean_after:{number}}"
+            other = f"{row.answer_before} before"
+            if row.answer_before == YES:
+                other = f"{row.answer_after} after"
+            text += f" ({other}, {ends})"
+        named.append(text)
     more = len(named) - _MOST_NAMED
     return "; ".join(named[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
-    """Count the means of a checkpoint by their change; name layers and the largest change."""
-    facts, changed = shifts.facts, rows[rows["changed"]]
-    layers = ", ".join(map(str, sorted(changed["layer"].unique())))
-    named = f" (layer{'s' if ', ' in layers else ''} {layers})" if layers else ""
+    """Count the means of a checkpoint, of single heads and roles, by their change."""
+    facts, counts = shifts.facts, rows["change"].value_counts()
     n_heads, n_roles = len(rows[["layer", "head"]].drop_duplicates()), rows["role"].nunique()
-    n_pooled = shifts.frame["role"].nunique() - n_roles
-    pooled = f", not counting {n_pooled} that pool them" if n_pooled else ""
     text = (
-        f"Of {len(rows)} means ({n_heads} heads x {n_roles} roles{pooled}), {len(changed)} moved "
-        f"by more than {facts['margin']:g}{named}, {rows['equivalent'].sum()} by less"
+        f"{counts.get('changed', 0)} of {numbered(len(rows), 'mean')} ({n_heads} heads x "
+        f"{numbered(n_roles, 'role')}) changed by more than {facts['margin']:g}, "
+        f"{counts.get('equivalent', 0)} by less"
     )
     if n_same := (rows["note"] == _SAME).sum():
         text += f" ({n_same} of them have {_SAME})"
-    if (rows["change"] == UNDECIDED).any():
-        units = "examples" if facts["clustered_by"] == "none" else "documents"
-        text += f"; the others are undecided, as {facts['n_clusters']} {units} are too few to tell"
+    text += f", {counts.get(UNDECIDED, 0)} undecided"
+    if n_untestable := counts.get(UNTESTABLE, 0):
+        text += f", {n_untestable} untestable"
+    return f"{text}."
+
+
+def _about_largest(shifts: RoleComparison, rows: pd.DataFrame) -> str:
+    """Name layers with changed means, and the largest change; empty if there is none."""
+    facts, changed = shifts.facts, rows[rows["changed"]]
     if not len(changed):
-        return f"{text}."
+        return ""
+    layers = ", ".join(map(str, sorted(changed["layer"].unique())))
+    text = f"Changed means are in layer{'s' if ', ' in layers else ''} {layers}"
     if (shifts.frame["certified"] != "").any():
-        text += (
-            f".\nCertified to differ from 0: {is_certified(changed).sum()} of the {len(changed)}"
-        )
+        text += f"; {is_certified(changed).sum()} of {len(changed)} are certified to differ from 0"
     largest = changed.loc[[changed["difference"].abs().idxmax()]]
     by = f"{largest['difference'].item():+.2g} {unit_of(facts['score'])}"
-    return f"{text}.\nLargest: {_named(largest, shifts)} ({by})."
+    return f"{text}. The largest change: {_named(largest, shifts)} ({by})."
 
 
 @takes(CompareOptions)

@@ -25,7 +25,7 @@ from headroles.drawing.style import (
 from headroles.errors import UsageError
 from headroles.roles import find_role
 from headroles.studies.classification.figures import group_of
-from headroles.wording import not_among
+from headroles.wording import addressed, not_among
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,5 +189,7 @@ def comparison_map(shifts: RoleComparison) -> HeadMap:
 
 
 def comparison_page(shifts: RoleComparison, pictures: tuple[Picture, ...]) -> Page:
-    """Make the page of a comparison, with a map above its pictures."""
-    return plain_page(shifts, shifts.question, pictures, comparison_map(shifts))
+    """Make the page of a comparison: what changed, between which models, a map, and pictures."""
+    models, *changes = (part for part in shifts.shown if isinstance(part, str))
+    answer = (*map(addressed, changes), addressed(models))
+    return plain_page(shifts, shifts.question, pictures, comparison_map(shifts), answer)

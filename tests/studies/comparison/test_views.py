@@ -12,6 +12,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from headroles import RoleComparison, compare_roles, read_conllu, score_heads
+from headroles.results.shown import Grid
 from headroles.roles import contrast_of
 from headroles.scoring.scores import HeadScores
 from headroles.studies.comparison.compare import CHANGES, STATUSES, role_status
@@ -159,13 +160,24 @@ def test_the_summary_counts_and_names_roles_once() -> None:
     first = arcs[arcs["status"] == "lost"].iloc[0]
     named = next(line for line in lines if line.startswith("Lost: "))
     assert f"{first['layer']}-{first['head']} subject -> its verb" in named
-    heads = rows.groupby(["layer", "head"])["status"].agg(set)
-    lost, gained = (sum(name in own for own in heads) for name in ("lost", "gained"))
-    assert f"{lost} heads lost a role, {gained} gained one." in lines
+    lost, gained = (int((rows["status"] == name).sum()) for name in ("lost", "gained"))
+    assert f"Heads lost {lost} roles and gained {gained}." in lines
+    grid = next(part for part in of_arcs.shown if isinstance(part, Grid))
+    total = np.sum([[*map(int, row[1:])] for row in grid.rows], axis=0)
+    assert total[2:4].tolist() == [lost, gained]
+    assert total[0] + total[4] == 2 * total[1] + lost + gained + total[5]
+    now = f"{first['answer_after']} after"
+    ends = [f"{first[name]:.1f}" for name in ("mean_before", "mean_after")]
+    assert f"{first['head']} subject -> its verb ({now}, {' to '.join(ends)})" in flat(of_arcs)
     shown, n_changed = flat(of_arcs), rows["changed"].sum()
-    assert f" roles), {n_changed} moved by more than 0.5 (layers 0, 1" in shown
+    n_same, n_open = ((rows["change"] == name).sum() for name in ("equivalent", "undecided"))
+    assert (
+        f"{n_changed} of {len(rows)} means (48 heads x 2 roles) changed by more than 0.5, {n_same} "
+        f"by less, {n_open} undecided."
+    ) in shown
+    assert "Changed means are in layers 0, 1" in shown
     largest = rows.loc[rows["difference"].abs().idxmax()]
-    assert f"Largest: {largest['layer']}-{largest['head']} " in shown
+    assert f"The largest change: {largest['layer']}-{largest['head']} " in shown
     assert "to other words at the same distance by 0.5" in shown
     assert "Score with beyond_offset" not in shown
     # Distance was not controlled there, and nothing changed.
@@ -229,7 +241,7 @@ def test_nothing_changes_where_nothing_changed(score: Callable[..., HeadScores])
     frame = shifts.frame
     assert (frame.difference == 0).all()
     assert set(frame.change) == {"equivalent"}
-    assert "of them have the same scores before and after)." in flat(shifts)
+    assert "of them have the same scores before and after), 0 undecided." in flat(shifts)
     assert not frame.status.isin(["gained", "lost"]).any()
     other = score(small_bert(), batch_tokens=300)
     frame = compare_roles(before, other, margin=1e-4).frame
