@@ -405,8 +405,8 @@ def _about_steps(rows: pd.DataFrame) -> str:
     if not farther + less:
         return ""
     return (
-        f"Evidence for a kept role goes farther after for {numbered(farther, 'head')}, less far for "
-        f"{less} (or is undecided)."
+        f"Evidence for a kept role goes farther after for {numbered(farther, 'head')}, less far "
+        f"for {less} (or is undecided)."
     )
 
 
