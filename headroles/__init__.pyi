@@ -691,6 +691,7 @@ def read_attention(
 def read_bitext(
     paths: PathLike | Iterable[PathLike],
     *,
+    on_bad_sentence: Literal["error", "skip"] = "error",
     translations: PathLike | None = None,
     links: PathLike | None = None,
     links_from: int = 0,

@@ -17,11 +17,12 @@ from unicodedata import category
 
 from msgspec import Meta
 
+from headroles.corpus.defects import DefectOptions
 from headroles.corpus.files import CorpusFile, PathLike, find_files, kind_of, read_lines
 from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Sentence, Skipped
 from headroles.corpus.treebanks import SUFFIXES, read_conllu
 from headroles.errors import CorpusError, UsageError
-from headroles.options import Convert, Options, path_text, takes
+from headroles.options import Convert, path_text, takes
 from headroles.record import RecordedCorpus
 from headroles.wording import has_halves, shortened
 
@@ -35,7 +36,7 @@ _PARTS = 3  # source, target, links
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitextOptions(Options):
+class BitextOptions(DefectOptions):
     """Options of reading bitexts."""
 
     title: ClassVar[str] = "Corpus"
@@ -63,8 +64,8 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
     line, or is a treebank (``.conllu``), whose sentences keep their trees; pairs of a treebank of
     sources are of its documents. Links are in a file, or there are none.
 
-    Nothing is read before the corpus is iterated. A defective line then raises CorpusError with its
-    place.
+    Nothing is read before the corpus is iterated. A defective pair then raises CorpusError with its
+    place, or is skipped and counted with ``on_bad_sentence="skip"``.
 
     Raises:
         CorpusError: a path does not exist, or a folder has no ``.bitext`` file.
@@ -95,7 +96,7 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
                     at = Place(f"{file.name}-{number}", place, options.links_from)
                     if links is not None:
                         at = at._replace(of_links=f"{options.links}, line {number}")
-                    yield from _pair_in(line, links, at)
+                    yield from _unless_defective(_pair_in(line, links, at), options, skipped)
 
     return Corpus({**known, **origin, "scheme": OTHER}, read)
 
@@ -125,6 +126,24 @@ class Place(NamedTuple):
     of_links: str = ""
 
 
+class BadPair(CorpusError):
+    """A defect of a pair that leaves others as they are."""
+
+
+def _unless_defective(
+    pair: Iterator[Sentence], options: BitextOptions, skipped: Skipped
+) -> tuple[Sentence, ...]:
+    """Return the sentences of a pair; none of a defective one that is to be skipped."""
+    try:
+        return tuple(pair)
+    except BadPair as defect:
+        if options.on_bad_sentence == "error":
+            remedy = 'correct it, or pass `on_bad_sentence="skip"`'
+            raise CorpusError(f"{defect}; {remedy}") from defect
+        skipped["defective pairs"] += 1
+        return ()
+
+
 def _lines(file: CorpusFile, links: str | None) -> Iterator[tuple[str, str | None]]:
     """Yield each line of a bitext, with its line of the file of links, if there is one."""
     if links is None:
@@ -144,7 +163,7 @@ def _pair_in(line: str, links: str | None, place: Place) -> Iterator[Sentence]:
     is_whole = len(parts) == _PARTS and parts[0] and parts[1]
     if not is_whole or has_halves(line):
         form = f"source {BETWEEN} target" + f" {BETWEEN} links" * (links is None)
-        raise CorpusError(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
+        raise BadPair(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
     source = _sentence(f"{place.name}.source", place.name, 0, parts[0])
     target = _sentence(f"{place.name}.target", place.name, 1, parts[1])
     yield source
@@ -181,20 +200,33 @@ def _of_two_files(file: CorpusFile, options: BitextOptions, skipped: Skipped) ->
             options.links_from,
             f"{options.links}, line {number}",
         )
-        for side, sentence in ((file, source), (targets, target)):
-            if not sentence.words:
-                raise CorpusError(
-                    f"{side}, line {number} is empty, and its translation is not; give both"
-                )
         in_document = source.document and source.document not in undivided
         document = source.document if in_document else place.name
         position = 2 * source.position if in_document else 0
         name = source.id or place.name
+        source = replace(source, id=f"{name}.source", document=document, position=position)
         target = replace(target, id=f"{name}.target", document=document, position=position + 1)
-        yield replace(source, id=f"{name}.source", document=document, position=position)
-        yield _linked(target, own.split(), len(source.words), place)
+        pair = _of_sides((file, source), (targets, target), own.split(), place)
+        yield from _unless_defective(pair, options, skipped)
     if links is not None and next(links, None) is not None:
         raise CorpusError(f"{options.links} has more lines than {file} has sentences")
+
+
+def _of_sides(
+    of_source: tuple[CorpusFile, Sentence],
+    of_target: tuple[CorpusFile, Sentence],
+    links: list[str],
+    place: Place,
+) -> Iterator[Sentence]:
+    """Yield a source and a target with their links, each of its file."""
+    for side, sentence in (of_source, of_target):
+        if not sentence.words:
+            raise BadPair(
+                f"{side}, line {place.name.rpartition('-')[2]} is empty, and its translation is "
+                "not; give both"
+            )
+    yield of_source[1]
+    yield _linked(of_target[1], links, len(of_source[1].words), place)
 
 
 def _side(file: CorpusFile, skipped: Skipped) -> tuple[frozenset[str], Iterator[Sentence]]:
@@ -216,7 +248,7 @@ def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place)
         match = _LINK.fullmatch(link)
         source, word = (int(match[k]) - first for k in (1, 3)) if match else (-1, -1)
         if match is None or not (0 <= source < n_source and 0 <= word < n_target):
-            raise CorpusError(
+            raise BadPair(
                 f"{place.of_links or place.of_pair}: {shortened(repr(link))} is no link of a word "
                 f"of the source, {first} to {n_source - 1 + first}, with one of the target, "
                 f"{first} to {n_target - 1 + first}; write 0-1, or 0p1 for a possible one"

@@ -71,7 +71,10 @@ def _arcs_options(record: RecordedCorpus) -> ArcsOptions:
 
 def _bitext_options(record: RecordedCorpus) -> BitextOptions:
     return BitextOptions(
-        translations=record.translations, links=record.links, links_from=record.links_from
+        on_bad_sentence="skip",
+        translations=record.translations,
+        links=record.links,
+        links_from=record.links_from,
     )
 
 
@@ -138,8 +141,8 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 
 _APPLIES_TO = {
     ArcsOptions: "files of tokens and arcs (.jsonl)",
-    BitextOptions: "bitexts (.bitext, or two files with `translations`)",
     ConlluOptions: "treebanks, not to text",
+    BitextOptions: "bitexts (.bitext, or two files with `translations`)",
     ParsingOptions: "text that is parsed",
     TextOptions: "plain text",
     PairsOptions: "tables",

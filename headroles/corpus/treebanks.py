@@ -14,6 +14,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 from conllu.parser import parse_line
 
 from headroles import storage
+from headroles.corpus.defects import DefectOptions
 from headroles.corpus.files import CorpusFile, PathLike, find_files
 from headroles.corpus.sentence import (
     ANNOTATIONS,
@@ -91,13 +92,11 @@ def is_quick(documents: str) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConlluOptions(SpacingOptions):
+class ConlluOptions(DefectOptions, SpacingOptions):
     """Options of reading a treebank."""
 
     title: ClassVar[str] = "Corpus"
 
-    on_bad_sentence: Literal["error", "skip"] = "error"
-    """Whether defective sentences are errors or skipped."""
     documents: Annotated[str, Convert(_accept_documents)] = NEWDOC
     """Names of documents: newdoc, sent_id, sent_id:PATTERN or comment:KEY.
 

@@ -125,3 +125,37 @@ def test_options_of_bitexts_need_one(files: dict[str, Path]) -> None:
     options = CorpusOptions(translations=str(files["targets"]), parser="en")
     with pytest.raises(UsageError, match="translations applies to bitexts"):
         open_corpus([files["sources"]], options)
+
+
+def test_defective_pairs_may_be_skipped_and_counted(tmp_path: Path) -> None:
+    """Links beyond the words, an empty side, a line of another form: others are read."""
+    lines = ["a ||| b ||| 0-0", "a ||| b ||| 0-1", "a ||| ||| 0-0", "a", "a c ||| b ||| 1-0"]
+    path = tmp_path / "some.bitext"
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    skip = {"on_bad_sentence": "skip"}
+    with pytest.raises(CorpusError, match=r"line 2.*correct it, or pass on_bad_sentence=.skip"):
+        list(read_bitext(path))
+    with prepared(read_bitext(path, **skip)) as ready:
+        assert ready.skipped == {"defective pairs": 3}
+        pairs = [example.sentences for example in make_examples(ready, "adjacent")]
+    assert [[one.words for one in pair] for pair in pairs] == [
+        [("a",), ("b",)],
+        [("a", "c"), ("b",)],
+    ]
+    sources, targets = tmp_path / "some.de", tmp_path / "some.en"
+    sources.write_text("a\n\na c\n", "utf-8")
+    targets.write_text("b\nb\nd\n", "utf-8")
+    with prepared(read_bitext(sources, translations=targets, **skip)) as ready:
+        assert ready.skipped == {"defective pairs": 1}
+        words = [sentence.words for sentence in ready]
+        again = reopen_corpus([sources], ready.record)
+    assert words == [("a",), ("b",), ("a", "c"), ("d",)]
+    assert [sentence.words for sentence in again] == words
+
+
+def test_files_of_unequal_length_are_no_bitext_however_defects_are_taken(tmp_path: Path) -> None:
+    sources, targets = tmp_path / "some.de", tmp_path / "some.en"
+    sources.write_text("a\nb\n", "utf-8")
+    targets.write_text("a\n", "utf-8")
+    with pytest.raises(CorpusError, match="differ in the number of their sentences"):
+        list(read_bitext(sources, translations=targets, on_bad_sentence="skip"))

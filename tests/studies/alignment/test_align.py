@@ -308,13 +308,17 @@ def test_links_that_are_written_are_an_alignment_to_read(tmp_path: Path, links_f
 
 def test_a_pair_that_is_not_read_has_an_empty_line(tmp_path: Path) -> None:
     bitext, out = write(tmp_path, [PAIRS[0], LONG, PAIRS[1], PAIRS[2]]), tmp_path / "out"
-    bitext.write_text(bitext.read_text().replace("dogs bark", "\n\ndogs bark", 1))
-    found = align(make_model("bart"), bitext, write_links=out)
+    bitext.write_text(bitext.read_text().replace("dogs bark", "\na ||| b ||| 1-0\ndogs bark", 1))
+    corpus = hr.read_bitext(bitext, on_bad_sentence="skip")
+    found = align(make_model("bart"), corpus, write_links=out)
     assert [bool(line) for line in out.read_text().split("\n")] == [
         *(True, False, False, False, True, True),
         False,
     ]
-    assert found.record.corpus.skipped == {"examples longer than the model takes": 1}
+    assert found.record.corpus.skipped == {
+        "defective pairs": 1,
+        "examples longer than the model takes": 1,
+    }
     assert str(out) in str(found)
 
 
@@ -420,3 +424,10 @@ def test_the_command_writes_table_links_and_page(bitext: Path, tmp_path: Path) -
     assert drawn.exit_code == 0, drawn.output
     exported = run_well("export", out, "--view", "best").stdout
     assert exported.startswith("measure,half,n,head,aer")
+
+
+def test_a_tokenizer_of_another_model_is_named(tmp_path: Path) -> None:
+    unknown = [("щука ждёт", "жаба ест", "0-0 1-1"), ("жаба ждёт", "щука ест", "0-0 1-1")]
+    found = align(make_model("bart"), write(tmp_path, unknown))
+    assert any("does not know 100% of all pieces" in one for one in found.warnings)
+    assert "warning: the tokenizer does not know 100% of all pieces" in str(found)
