@@ -134,7 +134,7 @@ def test_what_is_the_same_is_equivalent(n: int, noise: float) -> None:
     names = ["effect_size", "rms_difference", "changed", "equivalent"]
     assert (layers[names] == [0, 0, 0, 1]).all(axis=None)
     assert (shifts.moved().effect_size == 0).all()
-    said = f"({len(frame)} of them have the same scores before and after)."
+    said = f"({len(frame)} of them have the same scores before and after), 0 undecided."
     assert said in " ".join(str(shifts).split())
 
 
