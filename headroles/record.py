@@ -173,6 +173,12 @@ class RecordedModel(Recorded, frozen=True):
         return tuple(map(Reach.from_record, self.reaches))
 
     @property
+    def layout(self) -> str:
+        """The attention that was read and its size, in words."""
+        kind = {"cross": "cross-attention of ", "decoder": "decoder of "}.get(self.attention, "")
+        return f"{kind}{self.layers} layers x {self.heads} heads"
+
+    @property
     def is_causal(self) -> bool:
         """Whether tokens of some layer see no later ones, so that rows differ in length."""
         return any(reach.is_causal for reach in self.reaches_of_layers)

@@ -15,20 +15,24 @@ def models(output: OutputOptions) -> None:
     from headroles.models.families import FAMILIES, REFUSED
     from headroles.results.shown import Grid
 
-    columns = ("name", "read_through", "note")
+    columns = ("name", "reads", "read_through", "note")
     supported = {
         kind: {name: getattr(family, name) for name in columns} for kind, family in FAMILIES.items()
     }
     if output.json:
         console.print_json({"supported": supported, "refused": REFUSED})
         return
-    rows = tuple(tuple(family.values()) for family in supported.values())
-    titles = ("family", "read through", "note")
+    rows = tuple(
+        tuple(listing if isinstance(listing, str) else ", ".join(listing) for listing in row)
+        for row in map(dict.values, supported.values())
+    )
+    titles = ("family", "attention", "read through", "note")
     console.print_shown([Grid(titles, rows, left=frozenset(titles))])
     console.say(
-        "Other encoders and decoders (GPT-2, Llama, Mistral, Qwen, ...), code from the hub "
-        "included, are read through transformers' attention interface or by the attentions that "
-        "they return. Refused:"
+        "Decoders and cross-attention of these encoder-decoders are read with --attention decoder "
+        "or cross. Other encoders and decoders (GPT-2, Llama, Mistral, Qwen, ...), code from the "
+        "hub included, are read through transformers' attention interface or by the attentions "
+        "that they return. Refused:"
     )
     for kind, reason in REFUSED.items():
         console.say(f"  {kind}: {reason}")

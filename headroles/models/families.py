@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from headroles.errors import ModelSupportError
+from headroles.models.options import ATTENTIONS, ENCODER
 from headroles.wording import listed
 
 if TYPE_CHECKING:
@@ -101,6 +102,8 @@ class Family:
     position_bias: str = ""
     """Argument of its attention module with a bias for every head and pair of positions."""
     note: str = ""
+    reads: tuple[str, ...] = (ENCODER,)
+    """Which attention of its models is read, of ``ATTENTIONS``."""
     positions: str = ""
     """Description of the position terms of its scores, beside the product of queries and keys."""
     position_embedding: str = ""
@@ -120,7 +123,7 @@ def _t5(name: str, **others: Any) -> Family:
     return Family(
         name,
         _T5_PATHS,
-        note=_HALF,
+        reads=ATTENTIONS,
         positions="a bias of relative positions",
         position_embedding="relative_attention_bias",
         **others,
@@ -128,10 +131,10 @@ def _t5(name: str, **others: Any) -> Family:
 
 
 def _bart(name: str) -> Family:
-    return Family(name, _BART_PATHS, note=_HALF)
+    return Family(name, _BART_PATHS, reads=ATTENTIONS)
 
 
-_HALF = "an encoder-decoder: its encoder, or with `attention` its decoder or cross-attention"
+_HALF = "an encoder-decoder, of which its encoder is read"
 
 FAMILIES = {
     "bert": Family("BERT"),

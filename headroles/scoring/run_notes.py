@@ -124,7 +124,7 @@ def describe_run(record: Record) -> str:
     if record.is_by_hand:
         return "scores made by hand\n"
     lines = [
-        f"model   {model.model} ({model.family}, {model.layers} layers x {model.heads} heads)",
+        f"model   {model.model} ({model.family}, {model.layout})",
         *([f"        {model.sight}"] if model.sight else []),
         f"corpus  {listed(corpus.files) or 'sentences in memory'}",
     ]

@@ -255,8 +255,8 @@ def test_every_class_reports_the_word_of_each_piece(
         ]
 
 
-def test_the_page_of_encoders_lists_these_classes() -> None:
-    page = " ".join(Path("docs/encoders.md").read_text(encoding="utf-8").split())
+def test_the_page_of_models_lists_these_classes() -> None:
+    page = " ".join(Path("docs/models.md").read_text(encoding="utf-8").split())
     assert ", ".join(f"`{name}`" for name, *_ in READ) in page
 
 

@@ -23,6 +23,9 @@ from headroles import (
 )
 from headroles.corpus import Example, words_alone
 from headroles.errors import CorpusError, ModelSupportError, UsageError
+from headroles.models.attention.reader import open_reader
+from headroles.models.families import FAMILIES
+from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions, TargetOptions
 from tests.commands import run
@@ -251,6 +254,52 @@ def test_batches_do_not_matter_and_norms_are_of_the_source(bitext: Path) -> None
         assert one.record.model.attention == "cross"
 
 
+@pytest.mark.numbers
+@pytest.mark.parametrize("kind", ["bart", "t5"])
+def test_norms_of_cross_attention_equal_loops(bitext: Path, kind: str) -> None:
+    """Weights times the lengths of value vectors of the source after the output projection."""
+    model, tokenizer = make_model(kind), make_tokenizer()
+    asked: Any = {"attention": "cross", "measure": "norms", "controls": "none"}
+    scores = score_heads(model, read_bitext(bitext), tokenizer=tokenizer, **asked)
+    model.set_attn_implementation("eager")
+    heads = scores.n_heads
+    for found, pair in zip(scores.values, PAIRS, strict=True):
+        tokens = Pair(pair, tokenizer, by_output=False)
+        norms = tokens.attention(model, "cross")
+        with torch.no_grad():
+            source: Any = model.get_encoder()(torch.tensor([tokens.source])).last_hidden_state[0]
+        for layer in range(len(norms)):
+            if kind == "t5":
+                across = model.decoder.block[layer].layer[1].EncDecAttention
+                values, output = across.v(source), across.o.weight
+            else:
+                across = model.decoder.layers[layer].encoder_attn
+                values, output = across.v_proj(source), across.out_proj.weight
+            size = values.shape[1] // heads
+            for head in range(heads):
+                own = slice(head * size, (head + 1) * size)
+                for place in range(len(source)):
+                    length = torch.linalg.vector_norm(output[:, own] @ values[place, own])
+                    norms[layer, head, :, place] *= length.item()
+        norms /= norms.sum(axis=-1, keepdims=True)
+        expected = tokens.expected(norms, "bias")
+        for place, role in enumerate(scores.role_ids):
+            if expected[role] is not None:
+                np.testing.assert_allclose(found[..., place], expected[role], rtol=1e-4, atol=1e-4)
+
+
+def test_what_families_say_is_read_can_be_read() -> None:
+    whole = [kind for kind, family in FAMILIES.items() if "cross" in family.reads]
+    assert {"t5", "bart", "marian", "m2m_100"} <= {*whole}
+    for kind in whole:
+        model = make_model(kind).eval()
+        for attention in FAMILIES[kind].reads:
+            with open_reader(find_stack(model, attention)) as reader:
+                assert reader.description["attention"] == attention
+    for kind in ("prophetnet", "t5gemma2"):
+        assert FAMILIES[kind].reads == ("encoder",)
+
+
 def test_attention_and_corpus_must_fit(
     bitext: Path, sample: Path, tokenizer: PreTrainedTokenizerBase
 ) -> None:
@@ -300,6 +349,10 @@ def test_screens_speak_of_source_and_target(bitext: Path, tmp_path: Path) -> Non
     text = str(found)
     assert "Each token of the target sees all of the source." in text
     assert "alignments of other pairs" in text
+    assert "cross-attention of 2 layers x 2 heads" in text
+    assert "15 pairs, 15 documents" in " ".join(text.split())
+    assert "aligned words of the source" in text
+    assert "words of pairs" not in text
     found.save(tmp_path / "out")
     examples = find_examples(found.scores, (0, 0), "aligned", n=1)
     assert set(examples.frame["example"]) <= set(found.scores.ids)

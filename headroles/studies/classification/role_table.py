@@ -16,6 +16,7 @@ from headroles.arrays import BoolArray
 from headroles.corpus import can_reopen
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
+from headroles.models.options import CROSS, ENCODER
 from headroles.options import PresetOptions, fields_of
 from headroles.record import NO_MODEL, Record, RecordedRole
 from headroles.results.columns import NUMBER, TEXT, Axes, Column, one_of
@@ -528,10 +529,12 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         else:
             over = listed([Path(name).name for name in corpus.files]) or "sentences in memory"
             texts = numbered(corpus.sentences, "text" if corpus.format == "arcs" else "sentence")
+            if record.model.attention != ENCODER:
+                texts = numbered(corpus.sentences // 2, "pair")
             documents = numbered(corpus.documents, "document")
             yield (
-                f"{record.model.name} ({record.model.family}, {record.model.layers} layers x "
-                f"{record.model.heads} heads) over {over}: {texts}, {documents}."
+                f"{record.model.name} ({record.model.family}, {record.model.layout}) over {over}: "
+                f"{texts}, {documents}."
             )
             if sight := record.model.sight:
                 yield f"{sight[0].upper()}{sight[1:]}."
@@ -580,7 +583,9 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     @property
     def _partners(self) -> str:
-        """The partners of words in roles of pairs: of arcs, or of a role of the user's own."""
+        """The partners of words in roles of pairs: of arcs, of links, or of a user's own."""
+        if self.scored.model.attention == CROSS and len(self.groups.pairs) == 1:
+            return self.in_words(self.groups.pairs[0])
         return "grammatical partners" if self.groups.are_arcs else "words of pairs"
 
     @property
