@@ -193,12 +193,24 @@ def named_heads(heads: Sequence[tuple[int, int]], n_layers: int = 0, most: int =
 
     >>> named_heads([(0, 1), (0, 2), (1, 1)], most=2)
     'in layers 0 to 1'
+    >>> named_heads([(0, 1), (4, 2), (5, 1)], most=2)
+    'in layers 0, 4 to 5'
     """
     if len(heads) <= most:
         return " ".join(map(head_name, heads))
     layers = sorted({layer for layer, _ in heads})
     if len(layers) == n_layers:
         return "in all layers"
-    if len(layers) > 1 and layers == list(range(layers[0], layers[-1] + 1)):
-        return f"in layers {layers[0]} to {layers[-1]}"
-    return f"in layer{'s' if len(layers) > 1 else ''} {listed(layers, len(layers))}"
+    runs = _runs(layers)
+    return f"in layer{'s' if len(layers) > 1 else ''} {listed(runs, len(runs))}"
+
+
+def _runs(numbers: Sequence[int]) -> list[str]:
+    """Return ascending numbers with those that follow one another joined: 0, 4 to 6."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]

@@ -20,8 +20,8 @@ WIDE = 200
 """Characters of a line of a grid on a page of unknown width."""
 _LINE = 100
 """Characters of a line of text."""
-_SUMMARY = 17
-"""Lines of a summary: with next steps and the folder it fills a screen of 20."""
+_SUMMARY = 21
+"""Lines of a summary: with next steps and the folder it fills a terminal of 24 lines."""
 _LONG = 3
 """Rows of a grid that are cut first."""
 _MOST_WARNINGS = 3

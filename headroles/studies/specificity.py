@@ -27,6 +27,7 @@ from headroles.scoring.scores import HeadScores
 from headroles.studies.heads import HeadColumns, clusters_in
 from headroles.testing.evidence import UNTESTABLE, T, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.testing.notes import is_skewed
 from headroles.testing.options import TestOptions
 from headroles.testing.steps import Leg
 
@@ -66,8 +67,10 @@ def describe_specificity(
         is_clustered=clusters is not None,
     )
     leg, intervals = Leg(tests, subjects, n_tests), tests.intervals(options.alpha)
-    # the test that goes with the interval
+    # the test that goes with the interval; few arcs of a relation make means with long tails, whose
+    # t is far from its distribution
     either = find_p_values(tests, options, "two-sided", T)
+    shown = either.shows(options.alpha) & ~is_skewed(tests)
     numbers = (tests.moments.mean, intervals.ci_low, intervals.ci_high, either.single)
     described |= dict(zip(COLUMNS[1:-1], map(leg.spread, numbers), strict=True))
     others.values[np.isnan(values)] = np.nan
@@ -75,7 +78,7 @@ def describe_specificity(
     described["specific"][subjects] = np.where(
         np.isnan(either.evidence),
         UNTESTABLE,
-        answers(either.shows(options.alpha), either.direction),
+        answers(shown, either.direction),
     )
     return described
 

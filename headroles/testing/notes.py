@@ -179,16 +179,11 @@ def _skewed(hypotheses: Hypotheses, sides: int, certain: BoolArray | bool) -> st
         return ""
     n_tests = int(hypotheses.is_tested.sum())
     if sides == 2:
-        claim = f"{above + below} of {n_tests} tests may show a change"
+        claim = f"{above + below} of {n_tests} tests may find a change too easily"
     elif not below:
-        claim = f"{above} of {n_tests} tests may show a mean above the threshold"
+        claim = f"{above} of {n_tests} tests may lie above the threshold too easily"
     elif not above:
-        claim = f"{below} of {n_tests} tests may show a mean below the threshold"
+        claim = f"{below} of {n_tests} tests may lie below the threshold too easily"
     else:
-        claim = (
-            f"Of {n_tests} tests, {above} may show a mean above the threshold, {below} one below"
-        )
-    return (
-        f"{claim} too easily, because scores are skewed. The column note names them. Add "
-        f"{hypotheses.units}."
-    )
+        claim = f"{above} of {n_tests} tests may lie above the threshold too easily, {below} below"
+    return f"As scores are skewed, {claim}. The column note names them. Add {hypotheses.units}."

@@ -517,8 +517,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             others = f"; {left} other{'s' if left > 1 else ''} likewise" if left else ""
             yield (
                 f"Not specific: {row['layer']}-{row['head']} ({self.in_words(row['role'])}, "
-                f"{row['mean']:{number}}) gives the arcs of other relations more attention "
-                f"({row['other_arcs']:{number}}){others}."
+                f"{row['mean']:{number}}) gives other arcs more ({row['other_arcs']:{number}})"
+                f"{others}."
             )
 
     def _about_run(self) -> Iterator[str]:
