@@ -581,8 +581,11 @@ def study_dealt(places: list[Path], n: int) -> Iterator[Row]:
             return (deal_labels(sentence, rng) for sentence in corpus.read(skipped))
 
         dealt = Corpus(corpus.source, read)
-        given = {"controls": "none", "relations": "nsubj,obj,amod,advmod", "beyond_offset": False}
-        frame = assign_roles(score_heads(str(model), dealt, **given)).frame
+        # examples of one sentence: of a pair, one sentence may have more of the label, and more
+        # attention along all of its arcs
+        given = {"pairing": "none", "relations": "nsubj,obj,amod,advmod", "beyond_offset": False}
+        scores = score_heads(str(model), dealt, roles="syntactic", controls="none", **given)
+        frame = assign_roles(scores).frame
         tested = frame[frame["p_others"].notna()]
         differs = tested["p_others"] <= ALPHA
         figures: Figures = {
