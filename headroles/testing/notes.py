@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray
 from headroles.inference import UNTESTABLE
-from headroles.testing.evidence import BETTING, T
+from headroles.testing.evidence import BETTING, NO, YES, T
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions, TestOptions
 from headroles.wording import listed
@@ -178,12 +178,10 @@ def _skewed(hypotheses: Hypotheses, sides: int, certain: BoolArray | bool) -> st
     if not above + below:
         return ""
     n_tests = int(hypotheses.is_tested.sum())
-    if sides == 2:
-        claim = f"{above + below} of {n_tests} tests may find a change too easily"
-    elif not below:
-        claim = f"{above} of {n_tests} tests may lie above the threshold too easily"
-    elif not above:
-        claim = f"{below} of {n_tests} tests may lie below the threshold too easily"
-    else:
-        claim = f"{above} of {n_tests} tests may lie above the threshold too easily, {below} below"
-    return f"As scores are skewed, {claim}. The column note names them. Add {hypotheses.units}."
+    counts = {"a change": above + below} if sides == 2 else {YES: above, NO: below}
+    (first, n), *others = ((word, n) for word, n in counts.items() if n)
+    found = [f"{n} of {n_tests} tests may find {first}", *(f"{n} {word}" for word, n in others)]
+    return (
+        f"Because scores are skewed, {' and '.join(found)} too easily. The column note names them. "
+        f"Add {hypotheses.units}."
+    )
