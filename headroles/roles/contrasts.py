@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
@@ -325,7 +325,7 @@ class BorrowedLinks(FindLinks):
         real = self.find.joined_across(first, second)
         return [link for link in self.find.of_pair(first, lender) if link[:2] not in real]
 
-    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+    def joined_in(self, sentence: Sentence) -> Set[frozenset[int]]:
         """Return the pairs of words that a borrowed link or a link of the sentence joins."""
         return super().joined_in(sentence) | self.find.joined_in(sentence)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeAlias
 
@@ -135,7 +135,7 @@ class FindLinks(ABC):
         """Return the links from words of one sentence to words of the next, by indices in each."""
         return ()
 
-    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+    def joined_in(self, sentence: Sentence) -> Set[frozenset[int]]:
         """Return the pairs of related words of a sentence, which are no controls."""
         return {frozenset(link[:2]) for link in self.of_sentence(sentence)}
 
@@ -147,14 +147,16 @@ class FindLinks(ABC):
         """Mark (B, W + 1, W + 1) related words, in either direction; the last is no word."""
         width = 1 + max(len(example.starts) for example in batch.examples)
         joined = np.zeros((batch.size, width, width), dtype=bool)
-        for words, example in zip(joined, batch.examples, strict=True):
+        related: list[tuple[int, int, int]] = []
+        for owner, example in enumerate(batch.examples):
             for before, sentence in placed_sentences(example):
                 for first, second in self.joined_in(sentence):
-                    words[before + first, before + second] = True
+                    related.append((owner, before + first, before + second))
             if len(example.sentences) > 1:
                 before = len(example.sentences[0].words)
                 for first, second in self.joined_across(*example.sentences):
-                    words[first, before + second] = True
+                    related.append((owner, first, before + second))
+        joined[tuple(np.array(related, dtype=np.int64).reshape(-1, 3).T)] = True
         return joined | joined.mT
 
     def joined(self, batch: PaddedBatch) -> BoolArray:
@@ -178,14 +180,14 @@ class FindLinks(ABC):
     def __call__(self, batch: PaddedBatch) -> LinkTable:
         """Find the links of all examples of a batch."""
         tables = [self.of_example(example) for example in batch.examples]
-        pieces = np.concatenate(
-            [
-                np.stack([example.starts[table[:, :2]], example.sizes[table[:, :2]]], axis=-1)
-                for example, table in zip(batch.examples, tables, strict=True)
-            ]
-        )
-        owners = np.repeat(np.arange(batch.size), [len(table) for table in tables])
-        labels = np.concatenate([table[:, 2] for table in tables])
+        table = np.concatenate(tables)
+        owners = np.repeat(np.arange(batch.size), [len(of_example) for of_example in tables])
+        n_words = [len(example.starts) for example in batch.examples]
+        words = table[:, :2] + (np.cumsum(n_words) - n_words)[owners, None]
+        starts = np.concatenate([example.starts for example in batch.examples])
+        sizes = np.concatenate([example.sizes for example in batch.examples])
+        pieces = np.stack([starts[words], sizes[words]], axis=-1)
+        labels = table[:, 2]
         whole = (pieces[..., 1] > 0).all(axis=1)
         first, second = pieces[whole, 0], pieces[whole, 1]
         n_lost = 0 if self.is_control else int((~whole).sum())

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -70,7 +70,24 @@ def check_source(given: str) -> str:
     return source
 
 
-def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
+_RECENT = 1024
+"""Sentences whose arcs are kept, as all roles of a batch ask for them; labels likewise."""
+
+
+@lru_cache(maxsize=_RECENT)
+def arcs_of_tree(governors: tuple[int, ...], relations: tuple[str, ...]) -> tuple[Arc, ...]:
+    """Return the arcs of a dependency tree, without those to the root."""
+    tree = enumerate(zip(governors, relations, strict=True))
+    return tuple(Arc(k, governor, label) for k, (governor, label) in tree if governor != ROOT)
+
+
+@lru_cache(maxsize=_RECENT)
+def ends_of_arcs(arcs: tuple[Arc, ...]) -> frozenset[frozenset[int]]:
+    """Return the pairs of words that arcs join, in either direction."""
+    return frozenset(frozenset(arc[:2]) for arc in arcs)
+
+
+def arcs_of(source: str, sentence: Sentence) -> tuple[Arc, ...]:
     """Return the arcs of a sentence, without those to the root.
 
     In DEPS, arcs from or to empty nodes are ignored, and a repeated arc counts once. In MISC,
@@ -78,8 +95,7 @@ def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
     commas separate several arcs. Raises CorpusError for text that does not describe an arc.
     """
     if source == BASIC:
-        arcs = map(Arc, range(len(sentence.words)), sentence.governors, sentence.relations)
-        return [arc for arc in arcs if arc.governor != ROOT]
+        return arcs_of_tree(sentence.governors, sentence.relations)
     if source == ENHANCED:
         texts, separator = sentence.annotations.get("deps", ()), "|"
         columns = [text if text != MISSING else "" for text in texts]
@@ -92,7 +108,7 @@ def arcs_of(source: str, sentence: Sentence) -> list[Arc]:
         for part in text.split(separator)
         if part and (arc := _arc(source, sentence, dependent, part)) is not None
     )
-    return list(dict.fromkeys(parsed))
+    return tuple(dict.fromkeys(parsed))
 
 
 def _arc(source: str, sentence: Sentence, dependent: int, text: str) -> Arc | None:
@@ -135,10 +151,11 @@ def count_arcs(source: str, sentences: Iterable[Sentence]) -> tuple[Counter[str]
     return counts, parts
 
 
-def names_of_arc(arc: Arc, sentence: Sentence, keep_subtypes: bool) -> tuple[str, str]:
-    """Return the relation of an arc, and the part of it that the arc is in, empty without."""
-    relation = arc.label if keep_subtypes else fold_subtype(arc.label)
-    return relation, part_of(relation, sentence.upos[arc.dependent])
+@lru_cache(maxsize=_RECENT)
+def names_of_arc(label: str, upos: str, keep_subtypes: bool) -> tuple[str, str]:
+    """Return the relation of an arc, and the part of it by its dependent's part of speech."""
+    relation = label if keep_subtypes else fold_subtype(label)
+    return relation, part_of(relation, upos)
 
 
 @dataclass(frozen=True)
@@ -168,16 +185,17 @@ class Arcs(FindLinks):
 
         An arc is returned once for its relation, and once for its part.
         """
-        links = []
-        for arc in arcs_of(self.source, sentence):
-            for name in names_of_arc(arc, sentence, self.keep_subtypes):
-                if name in self._numbers:
-                    links.append((arc.dependent, arc.governor, self._numbers[name]))
-        return links
+        numbers, classes = self._numbers, sentence.upos
+        return [
+            (dependent, governor, numbers[name])
+            for dependent, governor, label in arcs_of(self.source, sentence)
+            for name in names_of_arc(label, classes[dependent], self.keep_subtypes)
+            if name in numbers
+        ]
 
-    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+    def joined_in(self, sentence: Sentence) -> Set[frozenset[int]]:
         """Return the pairs of words that an arc of any relation joins."""
-        return {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
+        return ends_of_arcs(arcs_of(self.source, sentence))
 
 
 @dataclass(frozen=True)
@@ -200,8 +218,10 @@ class Paths(FindLinks):
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return dependent and governor of each path of a sentence."""
-        arcs = arcs_of(self.source, sentence)
-        names = [names_of_arc(arc, sentence, self.keep_subtypes) for arc in arcs]
+        arcs, classes = arcs_of(self.source, sentence), sentence.upos
+        names = [
+            names_of_arc(arc.label, classes[arc.dependent], self.keep_subtypes) for arc in arcs
+        ]
         links = [(word, word) for word in range(len(sentence.words))]
         for relation in self.relations:
             links = [
@@ -212,10 +232,9 @@ class Paths(FindLinks):
             ]
         return [(dependent, governor, 0) for dependent, governor in dict.fromkeys(links)]
 
-    def joined_in(self, sentence: Sentence) -> set[frozenset[int]]:
+    def joined_in(self, sentence: Sentence) -> Set[frozenset[int]]:
         """Return the pairs of words that an arc of any relation, or the path, joins."""
-        arcs = {frozenset(arc[:2]) for arc in arcs_of(self.source, sentence)}
-        return arcs | super().joined_in(sentence)
+        return ends_of_arcs(arcs_of(self.source, sentence)) | super().joined_in(sentence)
 
 
 @dataclass(frozen=True)

