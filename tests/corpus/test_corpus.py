@@ -362,7 +362,7 @@ def test_files_and_objects_have_the_arcs_of_their_distance(tmp_path: Path, least
     made = list(make_corpus([CODE, plain], least_distance=least))
     expected = [Arc(0, 2, "use"), Arc(0, 4, "flow:value"), Arc(0, 1, "next"), Arc(2, 0, "use")]
     for (first, second), name in ((read, "t-2"), (made, "arcs-2")):
-        assert arcs_of(LISTED, first) == [
+        assert list(arcs_of(LISTED, first)) == [
             one for one in expected if abs(one.dependent - one.governor) >= least
         ]
         assert (first.id, first.document, first.words) == ("f", "a.py", tuple(CODE["tokens"]))

@@ -274,7 +274,7 @@ def sentence_of(column: str, texts: tuple[str, ...]) -> Sentence:
 def test_arcs_of_columns(
     source: str, column: str, texts: tuple[str, ...], arcs: list[tuple[int, int, str]]
 ) -> None:
-    assert arcs_of(source, sentence_of(column, texts)) == arcs
+    assert list(arcs_of(source, sentence_of(column, texts))) == arcs
 
 
 MANY_DIGITS = "9" * 5000  # Python turns no more than 4,300 into a number
