@@ -43,6 +43,7 @@ from headroles.studies.classification.role_table import AssignOptions
 from headroles.studies.classification.role_table import RoleTable as RoleTable
 from headroles.studies.comparison.compare import CompareOptions
 from headroles.studies.comparison.compare import RoleComparison as RoleComparison
+from headroles.studies.describe import HeadDescription as HeadDescription
 from headroles.studies.importance.ablate import AblateOptions
 from headroles.studies.importance.ablate import Ablations as Ablations
 from headroles.studies.importance.by_role import ByRoleOptions
@@ -54,13 +55,13 @@ from headroles.studies.inspection.attention import AttentionOptions, ReadingOpti
 from headroles.studies.inspection.attention import WordAttention as WordAttention
 from headroles.studies.inspection.best import BestHeads as BestHeads
 from headroles.studies.inspection.best import BestOptions
-from headroles.studies.inspection.describe import HeadDescription as HeadDescription
 from headroles.studies.inspection.examples import Examples as Examples
 from headroles.studies.inspection.examples import SentenceOptions
 from headroles.studies.inspection.tokens import TokenGroups as TokenGroups
 from headroles.studies.inspection.tokens import TokenOptions
 from headroles.studies.power import PowerAnalysis as PowerAnalysis
 from headroles.studies.power import PowerOptions
+from headroles.studies.profile import HeadProfile as HeadProfile
 from headroles.studies.pruning.gate import GateOptions
 from headroles.studies.pruning.gate import Gating as Gating
 from headroles.studies.pruning.orders import Order
@@ -88,6 +89,7 @@ __all__ = [
     "Examples",
     "Gating",
     "HeadDescription",
+    "HeadProfile",
     "HeadRolesError",
     "HeadScores",
     "Importance",
@@ -347,13 +349,14 @@ def compare_roles(
 
 def describe_heads(
     scores: HeadScores,
+    head: tuple[int, int] | None = None,
     *,
     alpha: float = 0.05,
     clusters: Literal["auto", "document", "none"] = "auto",
     duplicates: Literal["cluster", "keep"] = "cluster",
     options: UnitOptions = ...,
-) -> HeadDescription:
-    """Return means and intervals of the quantities that describe heads, without tests."""
+) -> HeadProfile | HeadDescription:
+    """Return means and intervals of the quantities that describe heads, or the roles of one head."""
 
 def drops_by_task(
     ablations: Sequence[Ablations],

@@ -102,8 +102,9 @@ COMMANDS = (
     ),
     Command(
         "describe",
-        "studies.inspection.describe:describe_heads",
-        "Describe heads by confidence, entropy and distance.",
+        "studies.describe:describe_heads",
+        "Describe heads by confidence, entropy and distance, or one head by its roles.\n\n"
+        "headroles describe DIR --head 4-8 tells what this head does.",
         kind="description",
     ),
     Command(
@@ -234,6 +235,7 @@ COMMANDS = (
 RESULTS = {
     **{command.kind_of_result: command.place for command in COMMANDS if command.is_made},
     "role table": "studies.classification.role_table:RoleTable",
+    "profile": "studies.profile:HeadProfile",
 }
 """Where the class of a kind of results is, or the study that returns it."""
 

@@ -179,7 +179,7 @@ def _value_of(
         folders = next(place for place in given.values() if isinstance(place, list))
         return names_of(folders) if value is None else split_names(value)
     if subject.name == "head":
-        return read_head(value)
+        return value if value is None else read_head(value)
     if stored := next(classes_in(subject.annotation, home), None):
         return stored.load(value) if isinstance(value, Path) else [*map(stored.load, value or ())]
     return value

@@ -34,9 +34,11 @@ from headroles.role_names import BEYOND_OFFSET, OTHER_TREES, TOKENS
 from headroles.roles import OFFSETS, Nearest, Role, Score, contrast_of, has_contrast
 from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
-from headroles.testing.hypotheses import Hypotheses
+from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import KEEP, UnitOptions
 
+ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
+"""Columns of means with intervals."""
 _RANGES = {"bias": "0 or more", "excess": "below 1", "hit": "from 0 to 1"}
 
 
@@ -348,6 +350,25 @@ def clusters_in(clusters: Clusters, options: UnitOptions) -> IndexArray | None:
     if options.clusters == "none" or clusters.n_documents == 1:
         return None
     return clusters.documents if options.duplicates == KEEP else clusters.codes
+
+
+def estimates_of(
+    values: NDArray[np.floating], clusters: IndexArray | None, alpha: float
+) -> dict[str, NDArray[Any]]:
+    """Return `ESTIMATES` of each column of ``values`` (examples, columns); NaN is missing.
+
+    Intervals have level 1 - ``alpha`` and are robust to ``clusters`` (examples,).
+    """
+    hypotheses = Hypotheses.of(values, 0.0, size=size_of(values), clusters=clusters)
+    moments, interval = hypotheses.moments, hypotheses.intervals(alpha)
+    return {
+        "n": moments.n,
+        "n_clusters": moments.n_clusters,
+        "mean": moments.mean,
+        "sd": moments.sd,
+        "ci_low": interval.ci_low,
+        "ci_high": interval.ci_high,
+    }
 
 
 def refuse_one_document(n_documents: int, options: UnitOptions) -> None:

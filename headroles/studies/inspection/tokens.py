@@ -38,8 +38,13 @@ from headroles.roles import PaddedBatch
 from headroles.roles.catalogue import FrequencyOptions, count_words, find_marks, marks_in
 from headroles.scoring.options import PairingOptions
 from headroles.scoring.run_notes import warnings_of_run
-from headroles.studies.heads import clusters_in, refuse_one_document, warn_of_doubled
-from headroles.studies.inspection.describe import ESTIMATES, estimates_of
+from headroles.studies.heads import (
+    ESTIMATES,
+    clusters_in,
+    estimates_of,
+    refuse_one_document,
+    warn_of_doubled,
+)
 from headroles.testing.options import UnitOptions
 from headroles.wording import not_among
 

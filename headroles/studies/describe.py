@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from headroles.arrays import IndexArray
 from headroles.errors import UsageError
 from headroles.options import takes
 from headroles.results.columns import Axes
@@ -18,32 +15,17 @@ from headroles.results.consistency import Rule, around
 from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Grid, Shown, Title
 from headroles.scoring.scores import HeadScores
-from headroles.studies.heads import HeadColumns, clusters_in, warn_of_doubled
-from headroles.testing.hypotheses import Hypotheses, size_of
+from headroles.studies.heads import (
+    ESTIMATES,
+    HeadColumns,
+    clusters_in,
+    estimates_of,
+    warn_of_doubled,
+)
+from headroles.studies.profile import HeadProfile, profile_head
 from headroles.testing.options import UnitOptions
 
-ESTIMATES = ("n", "n_clusters", "mean", "sd", "ci_low", "ci_high")
-"""Columns of means with intervals."""
 _MOST = 3
-
-
-def estimates_of(
-    values: NDArray[np.floating], clusters: IndexArray | None, alpha: float
-) -> dict[str, NDArray[Any]]:
-    """Return `ESTIMATES` of each column of ``values`` (examples, columns); NaN is missing.
-
-    Intervals have level 1 - ``alpha`` and are robust to ``clusters`` (examples,).
-    """
-    hypotheses = Hypotheses.of(values, 0.0, size=size_of(values), clusters=clusters)
-    moments, interval = hypotheses.moments, hypotheses.intervals(alpha)
-    return {
-        "n": moments.n,
-        "n_clusters": moments.n_clusters,
-        "mean": moments.mean,
-        "sd": moments.sd,
-        "ci_low": interval.ci_low,
-        "ci_high": interval.ci_high,
-    }
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -85,15 +67,21 @@ class HeadDescription(Result[UnitOptions, NoFacts]):
 
 
 @takes(UnitOptions)
-def describe_heads(scores: HeadScores, options: UnitOptions) -> HeadDescription:
-    """Return means and intervals of the quantities that describe heads, without tests.
+def describe_heads(
+    scores: HeadScores, head: tuple[int, int] | None = None, *, options: UnitOptions
+) -> HeadProfile | HeadDescription:
+    """Return means and intervals of the quantities that describe heads, or the roles of one head.
 
     Args:
-        scores: from `score_heads` with the ``roles`` confidence, entropy or distance.
+        scores: from `score_heads`; without a ``head``, with the ``roles`` confidence, entropy or
+            distance.
+        head: layer and head, from 0, to return all roles of this head, as `assign_roles` tests them
+            by default, in a `HeadProfile`.
         options: keyword arguments, described below.
 
     Raises:
-        UsageError: scores without such quantities, or examples that cannot be clustered as asked.
+        UsageError: a head that the model lacks, scores without such quantities, or examples that
+            cannot be clustered as asked.
 
     With ``model`` an encoder with random weights:
 
@@ -103,11 +91,14 @@ def describe_heads(scores: HeadScores, options: UnitOptions) -> HeadDescription:
     >>> described["role"].unique().tolist(), len(described)
     (['confidence', 'distance'], 24)
     """
+    if head is not None:
+        return profile_head(scores, head, options)
     columns = HeadColumns.of(scores, described=True)
     if not columns.roles:
         raise UsageError(
             "these scores have no quantity that describes heads; score again with "
-            "`roles='confidence,entropy,distance'`"
+            "`roles='confidence,entropy,distance'`, or see the roles of one head with: headroles "
+            "describe DIR --head LAYER-HEAD"
         )
     clusters = clusters_in(scores.clusters, options)
     estimates = estimates_of(columns.values(scores), clusters, options.alpha)
