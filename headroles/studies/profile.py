@@ -82,8 +82,8 @@ class HeadProfile(Result[UnitOptions, ProfileFacts]):
         if having["beyond_distance"].notna().any() and len(others):
             role = others.iloc[0]
             yield (
-                f"Its strongest other use: {self.in_words(role['role'])} ({self._mean(role)}, place "
-                f"{role['rank']:.0f} among all heads)."
+                f"Its strongest other use: {self.in_words(role['role'])} ({self._mean(role)}, "
+                f"place {role['rank']:.0f} among all heads)."
             )
         for name, sentence in facts["sentences"].items():
             yield Verbatim(f"{self.in_words(name)}: {sentence}")
