@@ -33,6 +33,7 @@ class Command(NamedTuple):
         unit: what its progress counts.
         title: the title of this command and the next ones in the list of commands.
         package: the package of a study that is not of headroles.
+        cheaper: what makes long work shorter, in options of Python.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Command(NamedTuple):
     unit: str = "passes"
     title: str = ""
     package: str = ""
+    cheaper: str = ""
 
     @property
     def is_made(self) -> bool:
@@ -138,6 +140,7 @@ COMMANDS = (
         "Test what papers say of attention heads on MODEL.\n\nOver several models: "
         "headroles combine-claims.",
         unit="parts",
+        cheaper="a shorter CORPUS, fewer `examples`, or some `claims` alone",
     ),
     Command(
         "combine-claims",
@@ -163,6 +166,7 @@ COMMANDS = (
         "studies.importance.ablate:ablate_heads",
         "Test what MODEL loses in TASK without heads.\n\nRemoves single heads, all heads of a "
         "layer but one, whole layers, or all heads with a role.",
+        cheaper="fewer `examples`, or `sets='layers'`",
         kind="ablations",
     ),
     Command(
@@ -171,6 +175,7 @@ COMMANDS = (
         "Test whether heads with a role matter more.\n\nCompares them with other heads of their "
         "layers: by importance, by the loss without each head, and by the loss without all heads "
         "of the role beside that without as many random heads.",
+        cheaper="fewer `draws`, fewer `examples`, or fewer roles",
     ),
     Command(
         "by-task",
@@ -185,6 +190,7 @@ COMMANDS = (
         "Measure MODEL with more and more heads removed.\n\nOrders of removing heads are compared "
         "with one of them, at every share and over all; orders of importance are found with TASK. "
         "No model is written; write one with headroles prune.",
+        cheaper="fewer `examples`, fewer `draws`, or fewer `orders` and `shares`",
     ),
     Command(
         "prune",
@@ -203,6 +209,7 @@ COMMANDS = (
         "after the other, until as many heads stay as were asked for. The folder is a model for "
         "every command, with these heads alone. Gates are learnt with several seeds, which may "
         "keep different heads.",
+        cheaper="fewer `seeds` or `updates`",
         kind="gating",
         unit="steps",
     ),

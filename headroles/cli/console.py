@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from headroles.scoring.run_notes import RunSummary
 
 SECONDS_BETWEEN_LINES = 30.0
+SECONDS_TO_ESTIMATE, LEAST_LEFT = 20.0, 60.0
+"""When the time that is left is estimated, and the shortest one that people are told."""
 _NO_MEMORY = (
     "memory ran out; use a device with more (`device='cpu'`), a smaller model or less text, "
     "or close other programs"
@@ -124,11 +126,14 @@ def _about_environment(reason: str) -> str | None:
 
 
 @contextmanager
-def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, int], None]]:
+def progress_bar(
+    work: str, unit: str = "sentences", cheaper: str = ""
+) -> Iterator[Callable[[int, int], None]]:
     """Yield a callback (done, total) that draws a bar; without a terminal, a line now and then.
 
     A total of 0 means that the corpus is being read, whose length is not known yet. Work may take
-    several rounds, each of which starts at 0.
+    several rounds, each of which starts at 0. After 20 seconds a line estimates what is left if it
+    is more than a minute, and says what makes the work ``cheaper``.
     """
     from rich import progress as rich
 
@@ -143,9 +148,12 @@ def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, 
         bar.add_task(work, total=None, rate="")
         (task,) = bar.tasks
         said = time.monotonic()
+        estimate = Estimate(unit, cheaper)
 
         def report(done: int, total: int) -> None:
             nonlocal said
+            if line := estimate.of(done, total):
+                bar.console.print(line, soft_wrap=True)
             doing = work if total else "reading"
             if done < task.completed:
                 bar.reset(task.id)
@@ -158,6 +166,35 @@ def progress_bar(work: str, unit: str = "sentences") -> Iterator[Callable[[int, 
                 err.print(f"{doing}: {count} {unit}{left}", soft_wrap=True)
 
         yield report
+
+
+class Estimate:
+    """How long work takes, from its first batches: one line, where that is worth saying."""
+
+    def __init__(self, unit: str, cheaper: str = "") -> None:
+        self._unit, self._cheaper, self._is_over = unit, cheaper, False
+        self._began: tuple[float, int] | None = None
+
+    def of(self, done: int, total: int) -> str:
+        """Return the line when it is due, once; else nothing.
+
+        Work that a resumed run finds done does not count as work of this run.
+        """
+        if self._is_over or not total:
+            return ""
+        now = time.monotonic()
+        if self._began is None or done < self._began[1]:
+            self._began = (now, done)
+        began, first = self._began
+        if now < began + SECONDS_TO_ESTIMATE or done == first:
+            return ""
+        self._is_over = True
+        left = (now - began) * (total - done) / (done - first)
+        if left < LEAST_LEFT:
+            return ""
+        about = f"{left / 60:.0f} minutes" if left < 5400 else f"{left / 3600:.1f} hours"
+        less = f"; for less time: {self._cheaper}" if self._cheaper else ""
+        return addressed(f"about {about} left ({done} of {total} {self._unit} done){less}")
 
 
 def watched(corpus: Corpus, on_progress: Callable[[int, int], None]) -> Corpus:

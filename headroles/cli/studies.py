@@ -108,7 +108,8 @@ def make_function(command: Command) -> Callable[..., None]:
             more = {"folder": folder} if writes_model else {}
             return study(*bound.args, **bound.kwargs, options=running, **more)
 
-        fill(given["out"], kinds, output, options, work, unit=command.unit, claim=claim)
+        about = {"unit": command.unit, "cheaper": command.cheaper}
+        fill(given["out"], kinds, output, options, work, claim=claim, **about)
 
     made: Any = run
     made.__signature__ = _signature(subjects, arguments, study.options)
@@ -217,6 +218,7 @@ def fill(
     work: Callable[[Any, Path | None], Any],
     *,
     unit: str = "sentences",
+    cheaper: str = "",
     claim: Callable[..., Any] = new_folder,
     roles: Sequence[str] = (),
 ) -> None:
@@ -225,6 +227,7 @@ def fill(
     The folder is claimed before, for results of these ``kinds``. ``work`` takes the options, which
     show its progress and save its parts, and the claimed folder, which it may fill itself; it
     returns a result, or several made from each other. The page may import the user's own ``roles``.
+    ``cheaper`` says what makes long work shorter.
     Raises UsageError for options of a folder that is not given.
     """
     doing, resume = kinds[-1].kind, getattr(output, "resume", None)
@@ -234,7 +237,9 @@ def fill(
     runs_model = hasattr(options, "on_progress")
     claimed = {"kinds": kinds, "overwrite": output.overwrite, "resume": resume}
     with claim(out, **claimed) if out else nullcontext() as folder:
-        watch: Any = console.progress_bar(doing, unit) if runs_model else console.working(doing)
+        watch: Any = (
+            console.progress_bar(doing, unit, cheaper) if runs_model else console.working(doing)
+        )
         with watch as on_progress:
             running = {"on_progress": on_progress, "parts": folder and parts_beside(folder)}
             known = {name: value for name, value in running.items() if hasattr(options, name)}

@@ -22,6 +22,7 @@ from rich.console import Console
 from headroles import HeadScores, RoleTable
 from headroles.cli import console
 from headroles.corpus import make_corpus
+from headroles.registry import find_command
 from headroles.storage import plain
 from headroles.wording import speaking_of_flags
 from tests.commands import contents, names, record_in, run, run_well
@@ -204,6 +205,30 @@ def test_reading_has_progress_like_scoring_and_each_round_its_own(
             report(done, total)
     expected = [f"roles: {done} of {total} passes" for done, total in rounds]
     assert capsys.readouterr().err.splitlines() == expected
+
+
+def test_long_work_is_estimated_from_its_first_batches(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, after 20 seconds, with what makes it cheaper, without what a resumed run found done."""
+    now = 100.0
+    monkeypatch.setattr(console.time, "monotonic", lambda: now)
+    monkeypatch.setattr(console.err, "_file", None)
+    command = find_command("by-role")
+    command.load()  # so that its options are known
+    cheaper = command.cheaper
+    with speaking_of_flags(), console.progress_bar("roles", "passes", cheaper) as report:
+        for seconds, done in ((0, 500), (10, 505), (21, 510), (22, 511)):
+            now = 100.0 + seconds
+            report(done, 3510)
+    line = "about 1.8 hours left (510 of 3510 passes done); for less time: fewer --draws, fewer "
+    assert capsys.readouterr().err == f"{line}--examples, or fewer roles\n"
+    now = 100.0
+    with console.progress_bar("roles", "passes", cheaper) as report:
+        for seconds, done in ((0, 0), (21, 500), (29, 600)):
+            now = 100.0 + seconds
+            report(done, 700)
+    assert capsys.readouterr().err == ""  # which ends in a minute
 
 
 def test_help_begins_with_the_flags_that_people_need() -> None:
