@@ -44,19 +44,27 @@ def _any_tokenizer(given: str | Path | PreTrainedTokenizerBase) -> str | Path | 
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationOptions(Options):
-    """Options of reading the targets of an encoder-decoder."""
+class LanguageOptions(Options):
+    """Options of cutting sources and targets of an encoder-decoder."""
 
     title: ClassVar[str] = "Model"
 
-    target_rows: Literal["input", "output"] = "input"
-    """Row of a target word: that of the step that reads it, or of the one that writes it."""
     target_tokenizer: Annotated[Any, Convert(_any_tokenizer), CIRCUMSTANCE] = None
     """Folder or hub id of the tokenizer of targets, if it is not that of the model."""
     source_language: str | None = None
     """Language of sources, by its code in the tokenizer, such as zh_CN or zho_Hans."""
     target_language: str | None = None
     """Language of targets, by its code in the tokenizer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationOptions(LanguageOptions):
+    """Options of reading the targets of an encoder-decoder."""
+
+    title: ClassVar[str] = "Model"
+
+    target_rows: Literal["input", "output"] = "input"
+    """Row of a target word: that of the step that reads it, or of the one that writes it."""
 
 
 @dataclass(frozen=True, kw_only=True)

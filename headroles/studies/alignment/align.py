@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -28,7 +29,7 @@ from headroles.models.heads.remaining import Head
 from headroles.models.options import MEASURES, TranslationOptions
 from headroles.options import CIRCUMSTANCE, Convert, path_text, split_names, takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
-from headroles.record import Recorded
+from headroles.record import Recorded, RecordedCorpus, RecordedModel
 from headroles.results.columns import NUMBER, WHOLE, Axes, Column, one_of
 from headroles.results.consistency import Rule, answers_by, around, equal_to, on_side
 from headroles.results.result import Result
@@ -52,6 +53,7 @@ from headroles.wording import head_name, numbered
 
 if TYPE_CHECKING:
     from headroles.models.loading.encoder import Model
+    from headroles.studies.alignment.links import LinkCounts
     from headroles.studies.alignment.reading import PairReader
 
 _RANKS = ("best head", "second", "third")
@@ -321,19 +323,48 @@ def align_words(model: Model, corpus: AnyCorpus, options: AlignOptions) -> WordA
         ModelError, TokenizerError: as `score_heads`.
         StorageError: a file of links that cannot be written.
     """
+    with shown_in_notebooks(options) as options:
+        _check_file(options.write_links)
+        with _opened(model, corpus, options) as reader:
+            _check_heads(options.links_of, reader.shape)
+            return _aligned(reader, options)
+
+
+class CountedPairs(NamedTuple):
+    """Errors of all heads, with the records of the model and the bitext."""
+
+    pairs: AlignedPairs
+    model: RecordedModel
+    corpus: RecordedCorpus
+
+
+def count_pairs(model: Model, corpus: AnyCorpus, options: AlignOptions) -> CountedPairs:
+    """Return the errors of all heads in the pairs of a bitext. Raises errors as `align_words`."""
+    with _opened(model, corpus, options) as reader:
+        counts = reader.count_heads()
+        return CountedPairs(_aligned_pairs(reader, counts, options), *reader.records)
+
+
+@contextmanager
+def _opened(model: Model, corpus: AnyCorpus, options: AlignOptions) -> Iterator[PairReader]:
+    """Open the pairs of a bitext."""
     from headroles.studies.alignment.reading import open_pairs
 
-    with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
+    with prepared(as_corpus(corpus)) as ready:
         if ready.record.format != BITEXT:
             raise UsageError(
                 "words are aligned with those of a translation: give a bitext, with lines such as "
                 "source ||| target ||| 0-0 1-2"
             )
         _check_links(ready)
-        _check_file(options.write_links)
         with open_pairs(model, ready, options) as reader:
-            _check_heads(options.links_of, reader.shape)
-            return _aligned(reader, options)
+            yield reader
+
+
+def _aligned_pairs(reader: PairReader, counts: LinkCounts, options: AlignOptions) -> AlignedPairs:
+    clusters = clusters_in(reader.clusters, options)
+    in_second = in_second_half(reader.clusters)
+    return AlignedPairs.of(_labels(reader.shape), counts, clusters, in_second)
 
 
 def _check_links(corpus: PreparedCorpus) -> None:
@@ -370,10 +401,8 @@ def _check_heads(heads: Sequence[Head] | None, shape: tuple[int, int]) -> None:
 def _aligned(reader: PairReader, options: AlignOptions) -> WordAlignment:
     """Count links, test them, and read the best heads together."""
     counts = reader.count_heads()
-    labels = _labels(reader.shape)
-    clusters = clusters_in(reader.clusters, options)
-    pairs = AlignedPairs.of(labels, counts, clusters, in_second_half(reader.clusters))
-    shares = shares_of(counts)
+    pairs, shares = _aligned_pairs(reader, counts, options), shares_of(counts)
+    labels, clusters = pairs.labels, clusters_in(reader.clusters, options)
     chosen = [*_chosen(pairs, options.top)]
     links_of = _links_of(labels, pairs, shares, options)
     together: list[Errors] = []

@@ -155,11 +155,20 @@ class AlignedPairs:
         of_first, of_second = map(self.errors.column, columns)
         return of_first.beside(of_second, self.halves[0])
 
-    def best(self, measure: str, rows: BoolArray) -> list[int]:
-        """Return the columns of single heads by a measure, those with fewest errors first."""
-        is_head = (self.labels["measure"] == measure) & (self.labels["head"] != WHOLE_LAYER)
-        there = set(np.flatnonzero(is_head).tolist())
+    def best(self, measure: str, rows: BoolArray, of_layers: bool = False) -> list[int]:
+        """Return the columns of heads, or of layers, by a measure: that with fewest errors first.
+
+        Errors are counted in some ``rows`` (n,).
+        """
+        is_whole = self.labels["head"] == WHOLE_LAYER
+        there = set(np.flatnonzero((self.labels["measure"] == measure) & (is_whole == of_layers)))
         return [column for column in _ranked(self.errors.take(rows)) if column in there]
+
+    def unseen_error(self, measure: str, of_layers: bool = False) -> float:
+        """Return the error rate of the best head, or layer, each half chosen on the other one."""
+        first, second = self.halves
+        columns = [self.best(measure, rows, of_layers)[0] for rows in (second, first)]
+        return float(self.in_halves(columns).rates[0])
 
 
 def _ranked(errors: Errors) -> list[int]:

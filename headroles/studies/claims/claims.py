@@ -188,7 +188,8 @@ def test_claims(
     Args:
         model: a folder, a hub id, or a loaded model in evaluation mode. For tasks it needs the
             head that it was trained with.
-        corpus: as `score_heads` takes it. Claims about syntax need trees.
+        corpus: as `score_heads` takes it. Claims about syntax need trees, and those about words
+            that translate one another a bitext, of which no other claim can be tested.
         after: a fine-tuned copy of the model, for claims about fine-tuning.
         task: examples as `find_importance` takes them; two files for the claim about two tasks.
         options: keyword arguments, described below.
@@ -200,7 +201,7 @@ def test_claims(
     chosen = choose_claims(options.claims)
     tasks = (task,) if isinstance(task, str | Path) else tuple(task or ())
     measured = Measured(model, corpus, options, after, tasks)
-    scored = measured.scores.record
+    scored = measured.record
     names = {"id": "claim", "effect": "effect_is", "control": "control_is"}
     texts = pd.DataFrame(map(msgspec.structs.asdict, chosen)).rename(columns=names)
     frame = claim_frame(texts, [claim.find(measured) for claim in chosen], options)

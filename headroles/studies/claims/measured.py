@@ -14,15 +14,27 @@ import numpy as np
 from msgspec import Meta
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
-from headroles.corpus import DEFAULT_RELATIONS, AnyCorpus, Corpus, as_corpus, fold_subtype, prepared
+from headroles.corpus import (
+    BITEXT,
+    DEFAULT_RELATIONS,
+    AnyCorpus,
+    Corpus,
+    as_corpus,
+    fold_subtype,
+    prepared,
+)
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
+from headroles.models.options import LanguageOptions
 from headroles.options import Convert, Seed, split_names
+from headroles.record import Record
 from headroles.role_names import ENDS, role_of_arcs
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import score_heads
 from headroles.scoring.scores import HeadScores
 from headroles.studies import controls
+from headroles.studies.alignment.align import AlignOptions, CountedPairs, count_pairs
+from headroles.studies.alignment.evidence import AlignedPairs
 from headroles.studies.claims.finding import DIFFERENCES, Halves, NotTestable, mean_beyond
 from headroles.studies.classification.assignment import assign_roles
 from headroles.studies.classification.role_table import RoleTable
@@ -41,12 +53,14 @@ N_CONTROLS = 5
 """Control models, and random sets of heads."""
 CONTROL_SENTENCES = 300
 """Sentences that control models read at most; the model is compared with them on the same ones."""
+ROWS = ("input", "output")
+"""Rows of the steps that read target words, and of those that write them."""
 FINE_TUNED = 0.5
 """Largest change of the weights of a fine-tuned copy, as a share of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimOptions(CorrectionOptions, TokenOptions, TaskOptions):
+class ClaimOptions(CorrectionOptions, TokenOptions, TaskOptions, LanguageOptions):
     """The claims to test, and the options of their tests."""
 
     claims: Annotated[Sequence[str] | None, Convert(split_names)] = None
@@ -76,13 +90,33 @@ class Measured:
         after: Attending | None = None,
         tasks: Sequence[str | Path] = (),
     ) -> None:
-        self._model, self.corpus, self.options = model, as_corpus(corpus), options
+        self._model, self._corpus, self.options = model, as_corpus(corpus), options
         self._after, self._tasks, self.alpha = after, tuple(tasks), options.alpha
 
     @property
     def model(self) -> Any:
         """The model; controls are made anew each time, so that few are in memory."""
         return self._model() if isinstance(self._model, partial) else self._model
+
+    @property
+    def is_bitext(self) -> bool:
+        """Whether the corpus is of sentences and their translations."""
+        return self._corpus.source.get("format") == BITEXT
+
+    @property
+    def corpus(self) -> Corpus:
+        """The sentences of one language. Raises NotTestable for a bitext."""
+        if self.is_bitext:
+            raise NotTestable("the corpus is a bitext; give sentences of one language")
+        return self._corpus
+
+    @property
+    def record(self) -> Record:
+        """The record of the first measurement."""
+        if not self.is_bitext:
+            return self.scores.record
+        counted = self._counted["input"]
+        return Record(model=counted.model, corpus=counted.corpus)
 
     # The controls: each is measured as the model is.
 
@@ -149,6 +183,23 @@ class Measured:
         full = [name for name in names if name in self._relations]
         roles = ("position", "rare", "confidence", *(("syntactic",) if full else ()))
         return self._scored(full, score="hit", roles=roles, keep_subtypes=bool(full))
+
+    def aligned(self, target_rows: str) -> AlignedPairs:
+        """Return the errors of the links of words, by the rows of ``input`` or of ``output``.
+
+        Raises NotTestable without a bitext whose words are aligned.
+        """
+        if not self.is_bitext:
+            raise NotTestable("give a translation model, and a bitext whose words are aligned")
+        pairs = self._counted[target_rows].pairs
+        if not all(half.any() for half in pairs.halves):
+            raise NotTestable("fewer than two pairs of the bitext are aligned")
+        return pairs
+
+    @cached_property
+    def _counted(self) -> dict[str, CountedPairs]:
+        given = {rows: self.options.as_group(AlignOptions, target_rows=rows) for rows in ROWS}
+        return {rows: count_pairs(self.model, self._corpus, each) for rows, each in given.items()}
 
     def _scored(self, relations: Sequence[str], roles: Any = None, **more: Any) -> HeadScores:
         more |= {"relations": tuple(relations) or "none", "roles": roles, "controls": ()}

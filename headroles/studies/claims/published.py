@@ -11,16 +11,19 @@ import pandas as pd
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.models.heads.remaining import Head
+from headroles.models.options import NORMS, WEIGHTS
 from headroles.scoring.scores import HeadScores
+from headroles.studies.alignment.evidence import WHOLE_LAYER, AlignedPairs
 from headroles.studies.claims import finding
 from headroles.studies.claims.finding import DIFFERENCES, Finding, NotTestable, mean_of_known
-from headroles.studies.claims.measured import N_CONTROLS, RELATIONS, Measured
+from headroles.studies.claims.measured import N_CONTROLS, RELATIONS, ROWS, Measured
 from headroles.studies.heads import HeadColumns
 from headroles.studies.inspection import tokens
 from headroles.testing.evidence import RANK
 from headroles.testing.hypotheses import Hypotheses
 from headroles.wording import head_name
 
+INPUT, OUTPUT = ROWS
 KINDS = ("local", "syntactic", "delimiter", "block")
 POSITIONS = {"one back": "position:-1", "one ahead": "position:+1"}
 POSITIONAL, CONFIDENT, RARE, ACCURATE, HALF, PRUNABLE = 0.9, 0.8, 0.5, 0.75, 0.5, 0.4
@@ -249,6 +252,42 @@ def agreement(first: FloatArray, other: FloatArray, orders: IndexArray) -> tuple
     return float((first * other).sum() / length), drawn
 
 
+# Words that translate one another. One model is described.
+
+
+def norms_align_layers(measured: Measured) -> Finding:
+    """Return how many errors norms save of the best layer, beside those of the best head."""
+    pairs = measured.aligned(INPUT)
+    of_layers, of_heads = (
+        pairs.unseen_error(WEIGHTS, whole) - pairs.unseen_error(NORMS, whole)
+        for whole in (True, False)
+    )
+    return Finding(of_layers, of_heads, len(pairs.errors.of), "pairs")
+
+
+def input_aligns(measured: Measured) -> Finding:
+    """Return how many errors the step that reads a word saves, beside those of the diagonal."""
+    written, read = (measured.aligned(rows) for rows in (OUTPUT, INPUT))
+    effect = written.unseen_error(WEIGHTS) - read.unseen_error(WEIGHTS)
+    of_diagonal = float(written.diagonal.rates[0] - read.diagonal.rates[0])
+    return Finding(effect, of_diagonal, len(read.errors.of), "pairs")
+
+
+def penultimate_aligns(measured: Measured) -> Finding:
+    """Return how many errors the last layer but one has less than others, by both rows."""
+    effect, control = (_before_last(measured.aligned(rows)) for rows in (OUTPUT, INPUT))
+    return Finding(effect, control, len(measured.aligned(OUTPUT).errors.of), "pairs")
+
+
+def _before_last(pairs: AlignedPairs) -> float:
+    """Return the mean error rate of other layers less that of the last layer but one."""
+    is_layer = (pairs.labels["measure"] == WEIGHTS) & (pairs.labels["head"] == WHOLE_LAYER)
+    rates = pairs.errors.rates[is_layer.to_numpy()]
+    if len(rates) < 2:
+        raise NotTestable("the model has one layer")
+    return float(np.delete(rates, -2).mean() - rates[-2])
+
+
 TESTS: dict[str, Callable[[Measured], Finding]] = {
     "several-roles-middle": several_roles_middle,
     "separator-heads-late": lambda it: trend(shares(it, lambda model: model.has("delimiter:sep"))),
@@ -262,6 +301,9 @@ TESTS: dict[str, Callable[[Measured], Finding]] = {
     "separators-middle": lambda it: of_documents(it, to_separators, HALF, finding.SHARES),
     "special-tokens-little": lambda it: of_documents(it, more_by_norms).opposite,
     "frequent-words-little": lambda it: of_documents(it, with_frequency).opposite,
+    "norms-align-layers": norms_align_layers,
+    "input-aligns": input_aligns,
+    "penultimate-aligns": penultimate_aligns,
     "last-layers-move": last_layers_move,
     "separators-spread": separators_spread,
     "prunable-share": prunable_share,

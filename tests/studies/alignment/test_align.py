@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from headroles.studies.alignment.align import AlignOptions, DrawnPair, WordAlign
 from headroles.studies.alignment.evidence import WHOLE_LAYER, AlignedPairs, Errors, shares_of
 from headroles.studies.alignment.head_sets import NO_LINK
 from headroles.studies.alignment.links import Choices, LinkCounts, WordMaps
+from headroles.studies.claims.claims import CLAIMS
 from tests.commands import run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_targets import PAIRS, Pair
@@ -431,3 +433,70 @@ def test_a_tokenizer_of_another_model_is_named(tmp_path: Path) -> None:
     found = align(make_model("bart"), write(tmp_path, unknown))
     assert any("does not know 100% of all pieces" in one for one in found.warnings)
     assert "warning: the tokenizer does not know 100% of all pieces" in str(found)
+
+
+# Claims.
+
+
+def pairs_of(errors: dict[tuple[str, int, int], float], of_diagonal: float) -> AlignedPairs:
+    """Pairs of 100 links each, with the same error rates (measure, layer, head) in all."""
+    labels = pd.DataFrame(list(errors), columns=["measure", "layer", "head"])
+    right = np.tile(np.round(100 * (1 - np.array(list(errors.values())))).astype(int), (6, 1))
+    diagonal = np.full((6, 1), round(100 * (1 - of_diagonal)))
+    in_second = np.arange(6) % 2 == 1
+    return AlignedPairs(
+        labels,
+        Errors(right, np.full(right.shape, 100)),
+        Errors(diagonal, np.full((6, 1), 100)),
+        None,
+        (~in_second, in_second),
+    )
+
+
+def test_claims_about_aligned_words_describe_hand_made_errors() -> None:
+    read = {
+        **{("weights", layer, head): 0.4 + 0.1 * layer for layer in range(3) for head in (0, 1)},
+        **{("weights", layer, WHOLE_LAYER): 0.35 + 0.1 * layer for layer in range(3)},
+        **{("norms", layer, head): 0.38 + 0.1 * layer for layer in range(3) for head in (0, 1)},
+        **{("norms", layer, WHOLE_LAYER): 0.25 + 0.1 * layer for layer in range(3)},
+    }
+    written = {**dict.fromkeys(read, 0.7), ("weights", 1, WHOLE_LAYER): 0.5}
+    by_rows = {"input": pairs_of(read, 0.8), "output": pairs_of(written, 0.8)}
+    measured: Any = SimpleNamespace(aligned=by_rows.__getitem__)
+    found = {
+        name: CLAIMS[name].test(measured)  # type: ignore[misc]
+        for name in ("norms-align-layers", "input-aligns", "penultimate-aligns")
+    }
+    effects = {name: (one.effect, one.control) for name, one in found.items()}
+    assert effects["norms-align-layers"] == pytest.approx((0.1, 0.02))
+    assert effects["input-aligns"] == pytest.approx((0.3, 0.0))
+    assert effects["penultimate-aligns"] == pytest.approx((0.2, 0.0))
+    assert {(one.n, one.unit) for one in found.values()} == {(6, "pairs")}
+
+
+def test_claims_of_a_translation_model_are_about_its_aligned_words(
+    bitext: Path, tmp_path: Path
+) -> None:
+    model = make_model("bart")
+    table = hr.test_claims(model, hr.read_bitext(bitext), tokenizer=make_tokenizer())
+    rows = table.frame.set_index("claim")
+    described = rows[rows["verdict"] == "described"]
+    assert list(described.index) == ["norms-align-layers", "input-aligns", "penultimate-aligns"]
+    others = rows[rows["verdict"] == "not testable"]
+    assert len(others) + len(described) == len(CLAIMS)
+    assert "the corpus is a bitext; give sentences" in others.loc["single-heads", "note"]
+    alignment = align(model, bitext, top=1)
+    by_measure = alignment.frame.groupby("measure")["aer"]
+    assert described["effect"].abs().max() <= by_measure.max().max()
+    assert hr.load(table.save(tmp_path / "out")).frame.equals(table.frame)
+    unaligned = write(tmp_path, [(one, two, "") for one, two, _ in PAIRS])
+    without = hr.test_claims(model, hr.read_bitext(unaligned), tokenizer=make_tokenizer())
+    assert set(without.frame["verdict"]) == {"not testable"}
+    assert "fewer than two pairs of the bitext are aligned" in set(without.frame["note"])
+
+
+def test_claims_about_aligned_words_need_a_bitext(bert_folder: Path, sample: Path) -> None:
+    named = "input-aligns,separators-middle"
+    table = hr.test_claims(bert_folder, hr.read_conllu(sample), claims=named)
+    assert table.frame["verdict"].iloc[0] == "not testable"
+    assert table.frame["note"].iloc[0].startswith("give a translation model, and a bitext")
