@@ -10,6 +10,7 @@ from headroles.role_names import find_role as find_role
 from headroles.role_names import find_roles as find_roles
 from headroles.roles.batch import EVERY as EVERY
 from headroles.roles.batch import OFFSETS as OFFSETS
+from headroles.roles.batch import OFFSETS_ACROSS as OFFSETS_ACROSS
 from headroles.roles.batch import WORDS as WORDS
 from headroles.roles.batch import Candidates as Candidates
 from headroles.roles.batch import PaddedBatch as PaddedBatch

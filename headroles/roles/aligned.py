@@ -115,8 +115,8 @@ class BeyondDiagonal(Pairs):
 def _cells(batch: PaddedBatch, pairs: PairsOfExamples) -> IntArray:
     """Return the number of the cell of each pair: one for each example and offset in words."""
     owners, queries, keys = pairs
-    n_source = np.array([len(example.sentences[0].words) for example in batch.examples])
-    offsets = batch.words[owners, keys] - (batch.words[owners, queries] - n_source[owners])
+    places = batch.words[owners, queries] - batch.words_before[owners]
+    offsets = batch.words[owners, keys] - places
     cells: IntArray = (2 * owners + 1) * _most_words(batch) + offsets
     return cells
 

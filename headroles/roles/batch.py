@@ -36,6 +36,8 @@ ATTENDING = "words that attend"
 FARTHEST = 5
 OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)
 """Offsets in words that are tried."""
+OFFSETS_ACROSS = tuple(range(-FARTHEST, FARTHEST))
+"""As many offsets from the same place in a source, which is one of them."""
 PADDING = -2  # beside the segments 0, 1 and SPECIAL
 
 
@@ -113,6 +115,11 @@ class PaddedBatch(Cached):
     def classifier(self) -> BoolArray:
         """(B, N): True for the first token of a sequence, if it is special."""
         return self.special & self.firsts
+
+    @cached_property
+    def words_before(self) -> IntArray:
+        """(B,): number of words of the first sentence, after which those of a target count."""
+        return np.array([len(example.sentences[0].words) for example in self.examples])
 
     @cached_property
     def in_words(self) -> BoolArray:

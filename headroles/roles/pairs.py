@@ -231,7 +231,7 @@ class Pairs(Sieve):
         ends = owners, words[owners, queries], words[owners, keys]
         return replace(
             readout,
-            offset_shares=find_offset_shares(ends, counted, counts),
+            offset_shares=find_offset_shares(scope, ends, counted, counts),
             class_hits=find_class_hits(scope, ends, counted, [sieve.rules for sieve in alike]),
         )
 

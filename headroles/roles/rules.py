@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, IntArray
-from headroles.roles.batch import OFFSETS, PaddedBatch, Scope
+from headroles.roles.batch import OFFSETS, OFFSETS_ACROSS, PaddedBatch, Scope
 from headroles.roles.word_classes import UPOS, Words, find_words
 
 SIDES = ("to the left", "to the right", "on either side")
@@ -202,14 +202,21 @@ def nearer(queries: IntArray, left: IntArray, right: IntArray) -> IntArray:
     return np.where(is_left, left, right)
 
 
-def find_offset_shares(ends: Ends, counted: BoolArray, totals: IntArray) -> Float32Array:
+def find_offset_shares(
+    scope: Scope, ends: Ends, counted: BoolArray, totals: IntArray
+) -> Float32Array:
     """Return, as (B, r, offsets), the share of pairs whose partner is at each of `OFFSETS`.
+
+    Between a source and a target these are `OFFSETS_ACROSS`, from the same place.
 
     ``counted`` (P, r) tells for which roles each pair counts, ``totals`` (B, r) how many do. The
     share is NaN without pairs.
     """
     owners, queries, partners = ends
-    is_at = np.equal.outer(partners - queries, OFFSETS)
+    offsets = OFFSETS
+    if scope.reach.is_across:
+        queries, offsets = queries - scope.batch.words_before[owners], OFFSETS_ACROSS
+    is_at = np.equal.outer(partners - queries, offsets)
     pair, number = np.nonzero(is_at)
     role_of, role = np.nonzero(counted[pair])
     at = owners[pair[role_of]], role, number[role_of]

@@ -18,12 +18,15 @@ from headroles import storage
 from headroles.arrays import Float32Array, IntArray
 from headroles.errors import StorageError, UsageError
 from headroles.inference.doubled import Clusters, find_clusters
+from headroles.models.options import CROSS
 from headroles.record import Record, ScoreFacts
 from headroles.results.shown import Grid, Shown, Warned, as_html
 from headroles.results.stored import Stored
 from headroles.role_names import ENDS
 from headroles.roles import (
     BIAS,
+    OFFSETS,
+    OFFSETS_ACROSS,
     SCORES,
     UPOS,
     ClassRules,
@@ -69,7 +72,7 @@ class HeadScores(Stored):
     alone. NaN without a score or if unknown, None if none were stored.
 
     ``offset_shares`` (examples, roles, offsets), only with scores of first choices, are the scores
-    of always looking at each of `headroles.roles.OFFSETS`, in words from the query; NaN for roles
+    of always looking at each of the ``offsets``, in words from the query; NaN for roles
     that are not about pairs of words. ``class_hits`` (examples, roles, rules), uint16, are the
     numbers of arcs, out of the counts, that the nearest word of a class is right for, in the order
     of `class_rules`. Both are None with other scores, and hits in files that lack them.
@@ -316,6 +319,13 @@ class HeadScores(Stored):
         """
         place = self._place_of(head)
         return self.column(self.role_of(head, role))[:, place]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Offsets in words that first choices are compared with; from a target to its source those
+        from the same place.
+        """
+        return OFFSETS_ACROSS if self.record.model.attention == CROSS else OFFSETS
 
     def turned(self, role: str) -> str:
         """Return the id of the role of the same arcs in the other direction, empty if not scored.

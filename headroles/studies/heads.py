@@ -31,7 +31,7 @@ from headroles.inference.sample import Bounds
 from headroles.options import Options
 from headroles.record import Record
 from headroles.role_names import BEYOND_OFFSET, OTHER_TREES, TOKENS
-from headroles.roles import OFFSETS, Nearest, Role, Score, contrast_of, has_contrast
+from headroles.roles import Nearest, Role, Score, contrast_of, has_contrast
 from headroles.roles.score import ScoreName
 from headroles.scoring.scores import HeadScores
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -145,7 +145,7 @@ def baseline_of(scores: HeadScores, role: str) -> OffsetBaseline | None:
     """Return the rule that a role has to beat; None for one without offsets.
 
     The best offset of a half is the one with the largest mean over examples, the first in the
-    order of `OFFSETS` of several. A half without any link takes that of all examples.
+    order of `HeadScores.offsets` of several. A half without any link takes that of all examples.
     """
     if scores.offset_shares is None:
         return None
@@ -153,7 +153,7 @@ def baseline_of(scores: HeadScores, role: str) -> OffsetBaseline | None:
     if np.isnan(shares).all():
         return None
     hits, (first, second) = _by_halves(scores, shares)
-    return OffsetBaseline(hits, (OFFSETS[first], OFFSETS[second]))
+    return OffsetBaseline(hits, (scores.offsets[first], scores.offsets[second]))
 
 
 @dataclass(frozen=True)

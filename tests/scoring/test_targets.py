@@ -16,6 +16,7 @@ from headroles import (
     HeadScores,
     attention_of,
     classify_heads,
+    find_best_heads,
     find_examples,
     read_attention,
     read_bitext,
@@ -28,6 +29,7 @@ from headroles.models.families import FAMILIES
 from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions, TargetOptions
+from headroles.studies.heads import second_half
 from tests.commands import run
 from tests.conftest import make_bert, make_tokenizer
 from tests.models.families import make_whole
@@ -286,6 +288,32 @@ def test_norms_of_cross_attention_equal_loops(bitext: Path, kind: str) -> None:
         for place, role in enumerate(scores.role_ids):
             if expected[role] is not None:
                 np.testing.assert_allclose(found[..., place], expected[role], rtol=1e-4, atol=1e-4)
+
+
+def test_first_choices_of_words_are_compared_with_places_along_the_diagonal(
+    bitext: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "many.bitext").write_text(3 * bitext.read_text("utf-8"), "utf-8")
+    model, tokenizer = make_model("bart"), make_tokenizer()
+    asked: Any = {"tokenizer": tokenizer, "attention": "cross", "score": "hit"}
+    scores = score_heads(model, read_bitext(tmp_path / "many.bitext"), **asked)
+    assert scores.offsets == (-5, -4, -3, -2, -1, 0, 1, 2, 3, 4)
+    assert scores.offset_shares is not None
+    place = scores.role_ids.index("aligned")
+    for found, given in zip(scores.offset_shares[:, place], 3 * PAIRS, strict=True):
+        sure = [(s, t) for s, t, maybe in Pair(given, tokenizer, False).links if not maybe]
+        expected = [np.mean([s - t == offset for s, t in sure]) for offset in scores.offsets]
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    again: Any = {"model": model, "tokenizer": tokenizer}
+    best = find_best_heads(scores, top=2, duplicates="keep", **again).frame
+    shares = scores.offset_shares[:, place]
+    for row in best.to_dict("records"):
+        of_half = second_half(scores) == (row["half"] == 2)
+        place_of = scores.offsets.index(row["offset"])
+        assert shares[~of_half].mean(0).argmax() == place_of
+        assert row["offset_mean"] == pytest.approx(shares[of_half, place_of].mean())
+        assert 0 <= row["offset_precision"] <= 1
+    assert set(best["role"]) == {"aligned"}
 
 
 def test_what_families_say_is_read_can_be_read() -> None:

@@ -18,6 +18,7 @@ from headroles.encoding import EncodedExample
 from headroles.errors import UsageError
 from headroles.inference.intervals import difference_interval, wilson_interval
 from headroles.inference.sample import Sample
+from headroles.models.options import CROSS
 from headroles.options import fields_of, takes
 from headroles.results.columns import NUMBER, TEXT, Column
 from headroles.results.consistency import Rule, equal_to, inside
@@ -25,7 +26,6 @@ from headroles.results.result import NoFacts, Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
 from headroles.roles import (
     HIT,
-    OFFSETS,
     UPOS,
     ClassRules,
     Nearest,
@@ -354,7 +354,7 @@ def _row(
         gains = of_head - hits
         of_rules |= {
             "share_of_arcs": np.average(of_head[reported], weights=arcs[reported]),
-            "offset": OFFSETS[best],
+            "offset": scores.offsets[best],
             "offset_mean": hits[reported].mean(dtype=np.float64),
             "offset_share_of_arcs": np.average(hits[reported], weights=arcs[reported]),
         }
@@ -403,7 +403,9 @@ def _precisions(
         return {}
     n_words = np.maximum(words, 1)
     single, together = right.T / n_words
-    offset, of_offset = _rule_of(row.get("offset"), OFFSETS, counted.by_offsets, n_words, other)
+    offset, of_offset = _rule_of(
+        row.get("offset"), counted.offsets, counted.by_offsets, n_words, other
+    )
     of_class: dict[str, Any] = {}
     if counted.rules:
         names = [*map(str, counted.rules)]
@@ -445,9 +447,10 @@ class _Counted(NamedTuple):
     """Words that look for others in a role (examples,), and those for which the right one is found.
 
     It is found by the first head of the role and the half, and by the average of all (examples, 2);
-    by each of `OFFSETS`, and by each of the ``rules``.
+    by each of the ``offsets``, and by each of the ``rules``.
     """
 
+    offsets: tuple[int, ...]
     rules: list[Nearest]
     words: FloatArray
     by_heads: FloatArray
@@ -455,10 +458,11 @@ class _Counted(NamedTuple):
     by_rules: FloatArray
 
     @classmethod
-    def empty(cls, n_examples: int, rules: list[Nearest]) -> _Counted:
+    def empty(cls, scores: HeadScores, rules: list[Nearest]) -> _Counted:
         """Return counts of 0."""
-        sizes = 2, len(OFFSETS), len(rules)
-        return cls(rules, np.zeros(n_examples), *(np.zeros((n_examples, n)) for n in sizes))
+        n_examples, offsets = scores.n_examples, scores.offsets
+        counts = (np.zeros((n_examples, n)) for n in (2, len(offsets), len(rules)))
+        return cls(offsets, rules, np.zeros(n_examples), *counts)
 
 
 def _count_right(
@@ -478,7 +482,7 @@ def _count_right(
     origin = Origin(scores, options)
     made, examples = origin.read(roles, wanted)
     rules = _rules_of(scores, [made[role] for role in roles], examples.values())
-    counts = {role: _Counted.empty(scores.n_examples, rules[role].rules) for role in roles}
+    counts = {role: _Counted.empty(scores, rules[role].rules) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
     cuts = read_heads(origin.encoder, examples, every, origin.measure, scores.digests)
     for row, (example, read) in cuts:
@@ -498,8 +502,10 @@ def _count_right(
                 np.fill_diagonal(between, -1)
                 between[:, example.sizes == 0] = -1
                 of_role.by_heads[row, k] = right(between.argmax(axis=1))
-            places = np.arange(len(example.sizes))
-            of_role.by_offsets[row] = [right(places + offset) for offset in OFFSETS]
+            is_across = scores.record.model.attention == CROSS
+            first = len(example.sentences[0].words) if is_across else 0
+            places = np.arange(len(example.sizes)) - first
+            of_role.by_offsets[row] = [right(places + offset) for offset in scores.offsets]
             nearest = nearest_words(PaddedBatch([example]), rules[role])
             of_role.by_rules[row] = [right(found) for found in nearest]
     return counts
