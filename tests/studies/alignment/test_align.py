@@ -22,6 +22,7 @@ from headroles.studies.alignment.evidence import WHOLE_LAYER, AlignedPairs, Erro
 from headroles.studies.alignment.head_sets import NO_LINK
 from headroles.studies.alignment.links import Choices, LinkCounts, WordMaps
 from headroles.studies.claims.claims import CLAIMS
+from headroles.testing.hypotheses import Hypotheses
 from tests.commands import run, run_well
 from tests.conftest import make_bert, make_tokenizer
 from tests.scoring.test_targets import PAIRS, Pair
@@ -118,6 +119,17 @@ def test_values_of_ratios_have_the_ratio_as_mean_and_the_error_of_the_jackknife(
         rng=rng,
     )
     assert error == pytest.approx(drawn.standard_error, rel=0.1)
+
+
+def test_intervals_have_the_error_rate_of_the_population() -> None:
+    """2,000 samples of 30 pairs, as columns, whose lengths and difficulties vary."""
+    rng = np.random.default_rng(1)
+    of = rng.integers(5, 40, size=(30, 2000))
+    errors = Errors(rng.binomial(of, rng.beta(6, 2, size=of.shape)), of)
+    tests = Hypotheses.of(errors.values, 0.0, size=1.0)
+    limits = tests.intervals(0.05)
+    has_it = (limits.ci_low <= 0.25) & (limits.ci_high >= 0.25)
+    assert 0.93 <= has_it.mean() <= 0.97
 
 
 def pairs_by_hand(right: np.ndarray) -> AlignedPairs:
