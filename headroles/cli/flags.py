@@ -25,8 +25,8 @@ def option(flag: str, text: str, panel: str = "Output", metavar: str | None = No
     return typer.Option(flag, help=text, metavar=metavar, rich_help_panel=panel)
 
 
-Model = Annotated[str, argument("MODEL", "Hub id or folder of an encoder.")]
-Texts = Annotated[list[Path], argument("CORPUS", "CoNLL-U files or folders, or text.")]
+Model = Annotated[str, argument("MODEL", "Hub id or folder of a model.")]
+Texts = Annotated[list[Path], argument("CORPUS", "CoNLL-U files or folders, text, or a bitext.")]
 SCORED = "Folder that score or classify wrote."
 Scored = Annotated[Path, argument("DIR", SCORED)]
 Out = Annotated[Path, option("--out", "Folder for the results.")]
