@@ -73,7 +73,7 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
         sieve=Pairs(find, frozenset([0]), BACK),
     )
     yield role
-    if options.beyond_offset and not context.score.of_first_choice:
+    if options.has_contrasts and not context.score.of_first_choice:
         yield replace(
             role,
             id=contrast_of(role.id),

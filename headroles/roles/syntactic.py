@@ -319,21 +319,24 @@ class SyntacticOptions(PresetOptions):
     """
 
     def check(self) -> None:
-        """Turn contrasts off for the published preset, which has none."""
+        """Reject classes of words that nothing is contrasted with. Raises UsageError."""
         super().check()
-        if self.is_published:
-            object.__setattr__(self, "beyond_offset", False)
-        if self.classes != UPOS and not self.beyond_offset:
+        if self.classes != UPOS and not self.has_contrasts:
             raise UsageError(
                 "`classes` has no effect without contrasts; pass `beyond_offset=True`, or omit it"
             )
+
+    @property
+    def has_contrasts(self) -> bool:
+        """Whether roles of pairs are contrasted; those of the published preset are not."""
+        return self.beyond_offset and not self.is_published
 
     def contrasts_of(self, roles: Iterable[Role], score: Score) -> Iterator[Role]:
         """Yield the contrasts of roles of pairs.
 
         First choices have none, since they are compared with the best rule.
         """
-        if self.beyond_offset and not score.of_first_choice:
+        if self.has_contrasts and not score.of_first_choice:
             for role in roles:
                 yield from contrasts_of(role, self.classes)
 
@@ -486,7 +489,9 @@ def _choose_relations(
                 f"relations ({it_has(sorted(present), 50)}); name some with `relations`, or pass "
                 "none to score without syntax"
             )
-        return _in_parts((name for name in DEFAULT_RELATIONS[scheme] if present[name]), parts)
+        usual = [name for name in DEFAULT_RELATIONS[scheme] if present[name]]
+        # the published relations are whole
+        return tuple(usual) if options.is_published else _in_parts(usual, parts)
     if options.relations == ALL_RELATIONS:
         return _in_parts(sorted(present), parts)
     for relation in options.relations:

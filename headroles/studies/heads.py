@@ -28,7 +28,7 @@ from headroles.arrays import (
 from headroles.errors import UsageError
 from headroles.inference.doubled import Clusters
 from headroles.inference.sample import Bounds
-from headroles.options import Options
+from headroles.options import PUBLISHED, Options
 from headroles.record import Record
 from headroles.role_names import BEYOND_OFFSET, OTHER_TREES, TOKENS
 from headroles.roles import Nearest, Role, Score, contrast_of, has_contrast
@@ -407,7 +407,9 @@ def refuse_nothing_to_test(roles: Sequence[Role]) -> None:
 
 def check_contrasts(scores: HeadScores) -> None:
     """Raise UsageError for scores of a role that lost its contrast, which was scored with it."""
-    if not scores.record.options.get("beyond_offset") or scores.score.of_first_choice:
+    options = scores.record.options
+    is_contrasted = options.get("beyond_offset") and options.get("preset") != PUBLISHED
+    if not is_contrasted or scores.score.of_first_choice:
         return
     by_parent = contrasts_by_parent(scores.roles)
     in_other_trees = {role.parent for role in scores.roles if role.control == OTHER_TREES}

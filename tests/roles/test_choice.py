@@ -34,7 +34,7 @@ from headroles.roles import (
 from headroles.roles.batch import PaddedBatch
 from headroles.roles.competitors import COMPETITORS
 from headroles.roles.contrasts import MOST_LENDERS, BorrowedLinks, Lenders
-from headroles.roles.syntactic import Arcs, arcs_of
+from headroles.roles.syntactic import Arcs, arcs_of, choose_relations
 from headroles.scoring.scores import HeadScores
 from tests.conftest import make_bert, make_tokenizer
 from tests.roles.examples import (
@@ -437,3 +437,12 @@ def test_sentences_without_a_lender_are_counted_and_said() -> None:
     made = classify_heads(model, make_corpus(triples), tokenizer=tokenizer, pairing="none")
     assert made.scores.facts.without_other_tree == 1
     assert "(1 of 3 sentences have no match)" in " ".join(as_text(made.roles.summarize()).split())
+
+
+def test_published_relations_are_whole_and_others_in_parts() -> None:
+    arcs, parts = {"nsubj": 3, "amod": 2}, {"nsubj/content": 1, "nsubj/function": 2}
+    chosen = [
+        choose_relations(RoleOptions(preset=preset), "ud", arcs, parts)
+        for preset in ("published", "default")
+    ]
+    assert chosen == [("nsubj", "amod"), ("nsubj/content", "nsubj/function", "amod")]
