@@ -310,6 +310,7 @@ def _findings(table: RoleTable) -> Iterator[str]:
         else ("No head passed the test for another role.")
     )
     yield from about_controls(table)
+    yield from table.about_unspecific()
 
 
 def _about_partners(table: RoleTable) -> Iterator[str]:
@@ -403,8 +404,10 @@ def role_map(table: RoleTable) -> HeadMap:
         "beyond distance": ("beyond_distance",),
         "beyond word class": ("beyond_class",),
         "past attractors": ("past_attractors",),
+        "other arcs": ("other_arcs",),
         "answer": ("answer",),
         "evidence": ("evidence",),
+        "specific": ("specific",),
         "certified": ("certified",),
     }
     title = "Mean scores of heads for a role: layers are rows, heads are columns"

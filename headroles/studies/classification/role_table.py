@@ -493,7 +493,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             yield from self._arcs_grid(arcs)
         yield from about_controls(self)
         yield from self._about_positional()
-        yield from self._about_unspecific()
+        yield from self.about_unspecific()
         yield from map(Warned, cautions)
 
     def _about_positional(self) -> Iterator[str]:
@@ -508,7 +508,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 f"({self.in_words(row['role'])}, {score}){others}."
             )
 
-    def _about_unspecific(self) -> Iterator[str]:
+    def about_unspecific(self) -> Iterator[str]:
         """Name heads that have a relation, and give the arcs of other relations more."""
         rows = by_strength(self.frame[self.frame["assigned"] & (self.frame["specific"] == NO)])
         number = digits(self.facts["score"])
