@@ -85,7 +85,7 @@ class LazyGroup(TyperGroup):
 
 app = typer.Typer(
     name="headroles",
-    help="What the attention heads of a BERT-style encoder do, tested for every head and role.",
+    help="What the attention heads of a Transformer do, tested for every head and role.",
     cls=LazyGroup,
     no_args_is_help=True,
     **SETTINGS,
