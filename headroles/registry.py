@@ -122,7 +122,7 @@ COMMANDS = (
         "studies.alignment.align:align_words",
         "Tell which heads of a translation model align words.\n\nMODEL is an encoder-decoder, and "
         "CORPUS a bitext, with lines such as source ||| target ||| 0-0 1-2. Without such links "
-        "errors are not counted; the heads' links are found, and written with --write-links.",
+        "errors are not counted; `write_links` writes the links of the heads.",
         kind="alignment",
         unit="sentences",
     ),

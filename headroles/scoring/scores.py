@@ -417,8 +417,8 @@ def _bounds_by_hand(bounds: tuple[float, float], roles: Sequence[Role], n: int) 
     is_contrast = np.array([role.baseline is not None for role in roles])
     if bounds[0] < 0 and not is_contrast.any():
         raise UsageError(
-            f"`bounds` begin at {bounds[0]:g}, and bias scores are 0 or more; pass "
-            f"`bounds=(0, {bounds[1]:g})`"
+            f"the bounds begin at {bounds[0]:g}, and bias scores are 0 or more; pass "
+            f"bounds=(0, {bounds[1]:g})"
         )
     limits = np.tile(np.array(bounds, np.float32), (n, len(roles), 1))
     limits[:, ~is_contrast, 0] = max(0, bounds[0])

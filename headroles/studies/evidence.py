@@ -139,13 +139,16 @@ class RoleHypotheses:
     def log_e(self, beyond: str = DISTANCE) -> FloatArray:
         """Logarithm of the evidence (T,) of bets that heads have roles: the smallest of all.
 
-        With ``beyond``, of bets that evidence reaches this step; NaN for roles without contrasts.
+        With ``beyond``, of bets that evidence reaches this step; NaN for roles without contrasts or
+        rules in their place. The rule of *class* stands for *attractors* too.
         """
         log_e = self.means.betting.above
         for leg in self._legs_of(DISTANCE):
             of_leg = leg.spread(leg.hypotheses.betting.above, np.inf)
             log_e = np.minimum(log_e, np.where(self._lacks(leg), np.inf, of_leg))
         for step in STEPS[1 : STEPS.index(beyond) + 1]:
+            if step == ATTRACTORS and self.class_rules:
+                continue
             if len(legs := self._legs_of(step)) < len(self._needed(step)):
                 return np.full_like(log_e, np.nan)
             for leg in legs:

@@ -342,9 +342,16 @@ def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
 
 
 def _with_steps(roles: list[Role], sets: Sequence[HeadScores], step: str) -> list[Role]:
-    """Return the roles that have the contrasts of a step. Raises UsageError if none has."""
-    scored = {(role.parent, role.contrast) for scores in sets for role in scores.roles}
-    chosen = [role for role in roles if all((role.id, name) in scored for name in CONTRASTS[step])]
+    """Return the roles that have the contrasts of a step, or the rules that stand for them.
+
+    Raises UsageError if none has.
+    """
+    if sets[0].score.of_first_choice:
+        chosen = [role for role in roles if all(one.class_rules(role.id).rules for one in sets)]
+    else:
+        scored = {(role.parent, role.contrast) for scores in sets for role in scores.roles}
+        names = CONTRASTS[step]
+        chosen = [role for role in roles if all((role.id, name) in scored for name in names)]
     if not chosen:
         raise UsageError(
             f"no role of these scores has evidence up to {step}; score roles of pairs of words "

@@ -87,7 +87,7 @@ def test_summaries_fit_a_screen(n_rows: list[int], warnings: list[str]) -> None:
     grids = [Grid(("a", "b"), (("x", "y"),) * n) for n in n_rows]
     parts: list[Shown] = ["one", *grids[:1], "two", *map(Warned, warnings), *grids[1:]]
     lines = as_text(brief(parts)).splitlines()
-    assert len(lines) <= 17
+    assert len(lines) <= 21
     assert {"one", "two"} <= set(lines)
     rows = sum(line.split() == ["x", "y"] for line in lines)
     left = [int(line.split()[0]) for line in lines if "more rows" in line]
