@@ -16,6 +16,7 @@ from headroles.corpus.opening import can_reopen as can_reopen
 from headroles.corpus.opening import open_corpus as open_corpus
 from headroles.corpus.opening import reopen_corpus as reopen_corpus
 from headroles.corpus.prepared import PreparedCorpus as PreparedCorpus
+from headroles.corpus.prepared import count_arcs as count_arcs
 from headroles.corpus.prepared import prepared as prepared
 from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS
 from headroles.corpus.sentence import MISSING as MISSING

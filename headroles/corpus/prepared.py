@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedRandom
+from itertools import chain
 from typing import Self, TypeAlias
 
 import msgspec
@@ -139,6 +140,11 @@ def words_in(sentence: Sentence) -> Iterable[WordInTree]:
     """Yield the words of a sentence as they are counted."""
     are_roots = map(ROOT.__eq__, sentence.governors)
     return zip(sentence.relations, sentence.upos, sentence.words, are_roots, strict=True)
+
+
+def count_arcs(sentences: Iterable[Sentence]) -> ArcCounts:
+    """Count the arcs of sentences."""
+    return ArcCounts.from_words(Counter(chain.from_iterable(map(words_in, sentences))))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,8 +18,10 @@ from headroles.corpus import (
     AnyCorpus,
     Corpus,
     PreparedCorpus,
+    Sentence,
     Skipped,
     as_corpus,
+    count_arcs,
     prepared,
 )
 from headroles.encoding import TOO_LONG, EncodedExample, tokenizer_failures
@@ -32,6 +35,7 @@ from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
 from headroles.record import PieceCounts, Record, RecordedCorpus, RecordedPart
+from headroles.role_names import GROUP
 from headroles.roles import (
     BASIC,
     LISTED,
@@ -239,7 +243,24 @@ def _for_targets(options: ScoreOptions, corpus: PreparedCorpus) -> ScoreOptions:
         return options
     if options.pairing == "none":
         raise UsageError("a bitext is of pairs; omit `pairing`")
-    return replace(options, relations=(), roles=options.roles or _OF_BITEXTS[options.attention])
+    roles = options.roles or _OF_BITEXTS[options.attention]
+    if options.attention == CROSS or not corpus.relations:
+        return replace(options, relations=(), roles=roles)
+    return replace(options, roles=options.roles or (*roles, GROUP))
+
+
+def _arcs_in_view(
+    options: ScoreOptions, corpus: PreparedCorpus
+) -> tuple[Counter[str], Counter[str], Iterable[Sentence]]:
+    """Return counts of arcs, by label and by class of the dependent, and the sentences with them.
+
+    The decoder of an encoder-decoder sees those of targets.
+    """
+    if options.attention != DECODER:
+        return corpus.relations, corpus.parts, corpus
+    targets = [sentence for sentence in corpus if sentence.position % 2] * bool(corpus.relations)
+    counts = count_arcs(targets)
+    return counts.relations, counts.parts, targets
 
 
 _ACROSS = {
@@ -266,16 +287,15 @@ _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
 
 def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     """Choose relations and roles. Raises errors where the corpus lacks what they need."""
-    relations = choose_relations(
-        options, corpus.record.scheme, corpus.relations, corpus.parts, corpus
-    )
+    arcs, parts, sentences = _arcs_in_view(options, corpus)
+    relations = choose_relations(options, corpus.record.scheme, arcs, parts, sentences)
     roles = choose_roles(options, relations, SCORES[options.score], corpus)
     if options.attention == CROSS:
         roles = tuple(replace(role, words=_words_across(role)) for role in roles)
     options.check_roles(roles)
     if SCORES[options.score].of_first_choice:
-        roles = with_class_rules(roles, corpus, options.classes)
-    controls, alone = with_other_trees(roles if TREES in options.scored_controls else (), corpus)
+        roles = with_class_rules(roles, sentences, options.classes)
+    controls, alone = with_other_trees(roles if TREES in options.scored_controls else (), sentences)
     return relations, roles + controls, alone
 
 

@@ -316,6 +316,36 @@ def test_first_choices_of_words_are_compared_with_places_along_the_diagonal(
     assert set(best["role"]) == {"aligned"}
 
 
+def test_decoders_have_the_arcs_of_targets_that_are_a_treebank(tmp_path: Path) -> None:
+    """Each word depends on the one after it, which it does not see; the other direction is seen."""
+    rows, sources = [], []
+    for number, (source, target, _) in enumerate(PAIRS):
+        words = target.split()
+        rows += [f"# newdoc id = d{number}", f"# sent_id = s{number}"]
+        for k, word in enumerate(words, 1):
+            head, label = (k + 1, "obj") if k < len(words) else (0, "root")
+            rows.append("\t".join([str(k), word, *"____", str(head), label, "_", "_"]))
+        rows.append("")
+        sources.append(source)
+    (tmp_path / "targets.conllu").write_text("\n".join(rows) + "\n", "utf-8")
+    (tmp_path / "sources").write_text("".join(f"{line}\n" for line in sources), "utf-8")
+    corpus = read_bitext(tmp_path / "sources", translations=tmp_path / "targets.conllu")
+    model, tokenizer = make_model("bart"), make_tokenizer()
+    scores = score_heads(model, corpus, tokenizer=tokenizer, attention="decoder")
+    model.set_attn_implementation("eager")
+    role = scores.role_ids.index("syntactic:obj:to_dependent")
+    for found, given in zip(scores.values[..., role], PAIRS, strict=True):
+        pair = Pair(given, tokenizer, by_output=False)
+        weights, of_arcs = pair.attention(model, "decoder"), []
+        rows_of = {k: np.flatnonzero(np.equal(pair.target_words, k)) for k in pair.target_words}
+        for word in range(1, len(given[1].split())):
+            keys = rows_of[word - 1]
+            of_rows = [(i + 1) / len(keys) * weights[..., i, keys].sum(-1) for i in rows_of[word]]
+            of_arcs.append(np.mean(of_rows, axis=0))
+        assert_same_sums(found, np.mean(of_arcs, axis=0), of=WEIGHTS)
+    assert np.isnan(scores.column("syntactic:obj:to_governor")).all()
+
+
 def test_what_families_say_is_read_can_be_read() -> None:
     whole = [kind for kind, family in FAMILIES.items() if "cross" in family.reads]
     assert {"t5", "bart", "marian", "m2m_100"} <= {*whole}
