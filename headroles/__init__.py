@@ -1,4 +1,4 @@
-"""Roles of the attention heads of a BERT-style encoder, with a test for every head and role.
+"""Roles of the attention heads of a Transformer, with a test for every head and role.
 
 Importing this package loads neither torch nor spaCy; its names load what they need when used.
 """
