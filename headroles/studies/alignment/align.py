@@ -61,11 +61,6 @@ _SHOWN = len(_RANKS)
 _STEPS = {"input": "reads", "output": "writes"}
 _DRAWN, _SHORT, _LONG = 2, 5, 16
 """Pairs to draw, and numbers of words of each sentence that are legible."""
-_OF_BEST = (
-    "measure half n head aer ci_low ci_high gain gain_low gain_high heads together together_low "
-    "together_high together_gain together_gain_low together_gain_high"
-).split()
-"""Columns of the view of the best heads."""
 
 
 def _heads_named(given: str | Sequence[str | Head]) -> tuple[Head, ...]:
@@ -108,6 +103,32 @@ class DrawnPair(Recorded, frozen=True):
                 raise ValueError("a link of no word")
 
 
+class BestOfHalf(Recorded, frozen=True):
+    """The best head by a measure for a half of the pairs, and several together; see `best`."""
+
+    measure: str
+    half: Count
+    n: Count
+    head: str
+    aer: float | None
+    ci_low: float | None
+    ci_high: float | None
+    gain: float | None
+    gain_low: float | None
+    gain_high: float | None
+    heads: str = ""
+    together: float | None = None
+    together_low: float | None = None
+    together_high: float | None = None
+    together_gain: float | None = None
+    together_gain_low: float | None = None
+    together_gain_high: float | None = None
+
+
+_OF_BEST = BestOfHalf.__struct_fields__
+_TEXTS = ("measure", "head", "heads")
+
+
 class AlignFacts(TypedDict):
     """What the heads are compared with, and the best of them.
 
@@ -121,7 +142,7 @@ class AlignFacts(TypedDict):
     pairs: int
     sure: int
     diagonal: float | None
-    best: list[dict[str, Any]]
+    best: list[BestOfHalf]
     links_of: list[Head]
     links_by: str
     drawn: list[DrawnPair]
@@ -190,8 +211,12 @@ class WordAlignment(Result[AlignOptions, AlignFacts]):
     }
 
     def axes(self) -> Axes:
-        """Return measures, layers and heads."""
-        return {(name,): [] for name in ("measure", "layer", "head")}
+        """Return measures, layers, and heads, which whole layers are among."""
+        return {
+            ("measure",): [(measure,) for measure in MEASURES],
+            ("layer",): [],
+            ("head",): [(WHOLE_LAYER,), (0,)],
+        }
 
     @property
     def has_errors(self) -> bool:
@@ -206,7 +231,9 @@ class WordAlignment(Result[AlignOptions, AlignFacts]):
         error rate of the average attention of the ``heads``, and ``together_gain`` that of the
         single head less this one. Empty without an alignment.
         """
-        return pd.DataFrame(self.facts["best"], columns=_OF_BEST)
+        columns = {name: [getattr(row, name) for row in self.facts["best"]] for name in _OF_BEST}
+        numbers = dict.fromkeys((name for name in _OF_BEST if name not in _TEXTS), np.float64)
+        return pd.DataFrame(columns).astype({**numbers, "half": np.int64, "n": np.int64})
 
     def rows_of(self, measure: str, of_layers: bool = False) -> pd.DataFrame:
         """Return the rows of single heads by a measure, those with fewest errors first; or layers.
@@ -490,19 +517,18 @@ def _links_of(
 
 def _best_row(
     pairs: AlignedPairs, chosen: _Chosen, together: Errors | None, alpha: float
-) -> dict[str, Any]:
-    """Return the row of the best head for a half of the pairs."""
+) -> BestOfHalf:
+    """Return the best head for a half of the pairs, and several together."""
     rows = pairs.halves[chosen.half - 1]
     clusters = None if pairs.clusters is None else pairs.clusters[rows]
     estimate = partial(difference, clusters=clusters, alpha=alpha)
     of_head, of_diagonal = pairs.errors.take(rows, [chosen.column]), pairs.diagonal.take(rows)
     head = _heads_at(pairs.labels, [chosen.column])[0]
-    row = {
+    row: dict[str, Any] = {
         "measure": chosen.heads.measure,
         "half": chosen.half,
         "n": int(rows.sum()),
         "head": head_name(head),
-        "heads": "",
         **_named("aer ci_low ci_high", estimate(of_head, None)),
         **_named("gain gain_low gain_high", estimate(of_head, of_diagonal)),
     }
@@ -515,7 +541,7 @@ def _best_row(
                 "together_gain together_gain_low together_gain_high", estimate(of_all, of_head)
             ),
         }
-    return row
+    return BestOfHalf(**row)
 
 
 def _named(names: str, numbers: Sequence[float]) -> dict[str, float]:

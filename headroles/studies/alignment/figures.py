@@ -75,7 +75,7 @@ def draw_links(alignment: WordAlignment) -> Figure:
     """Draw pairs of sentences with the links of their words, the source on the left.
 
     Dark links are those of the bitext, bright ones are others, and dotted grey ones are sure links
-    that were not found. Without an alignment all links are dark.
+    that were not found. Without an alignment all links are dark. Raises UsageError without pairs.
 
     With ``alignment`` as `align_words` returns it:
 
@@ -83,7 +83,8 @@ def draw_links(alignment: WordAlignment) -> Figure:
     >>> len(draw_links(alignment).axes)
     2
     """
-    pairs = alignment.facts["drawn"]
+    if not (pairs := alignment.facts["drawn"]):
+        raise UsageError("the results have no pair of sentences to draw")
     n_words = max(len(words) for pair in pairs for words in (pair.source, pair.target))
     figure, axes = several_axes(len(pairs), 4.2, len(pairs), 0.07 * n_words + 0.1, least=2.5)
     keys: dict[str, Artist] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from msgspec import structs
 from scipy import stats
 from transformers import PreTrainedModel
 
@@ -405,6 +407,29 @@ def test_one_pair_has_no_interval_and_no_answer(tmp_path: Path) -> None:
 def test_a_drawn_pair_has_no_link_of_no_word() -> None:
     with pytest.raises(ValueError, match="a link of no word"):
         DrawnPair("a", ["one"], ["eins"], [(0, 1)], [], [])
+
+
+def test_results_that_were_changed_are_refused(bitext: Path, tmp_path: Path) -> None:
+    """Whoever sends a folder can write facts that fit their digests."""
+    found = align(make_model("bart"), bitext, duplicates="keep")
+    facts = found.record.facts
+
+    def saved(number: int, **change: Any) -> Path:
+        record = structs.replace(found.record, facts={**facts, **change})
+        return replace(found, record=record).save(tmp_path / str(number))
+
+    for number, change in enumerate(
+        (
+            {"best": [{"measure": "weights"}]},
+            {"best": [{**facts["best"][0], "aer": "few"}]},
+            {"drawn": [{**facts["drawn"][0], "links": [[90, 0]]}]},
+            {"links_of": ["1-0"]},
+        )
+    ):
+        with pytest.raises(StorageError):
+            hr.load(saved(number, **change))
+    with pytest.raises(UsageError, match="no pair of sentences to draw"):
+        draw_links(hr.load(saved(9, drawn=[])))
 
 
 def test_figures_and_the_page_have_error_rates_and_links(bitext: Path) -> None:
