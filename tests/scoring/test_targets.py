@@ -16,6 +16,7 @@ from headroles import (
     HeadScores,
     attention_of,
     classify_heads,
+    compare_roles,
     find_best_heads,
     find_examples,
     read_attention,
@@ -344,6 +345,15 @@ def test_decoders_have_the_arcs_of_targets_that_are_a_treebank(tmp_path: Path) -
             of_arcs.append(np.mean(of_rows, axis=0))
         assert_same_sums(found, np.mean(of_arcs, axis=0), of=WEIGHTS)
     assert np.isnan(scores.column("syntactic:obj:to_governor")).all()
+
+
+def test_two_kinds_of_attention_are_not_compared(bitext: Path) -> None:
+    cross, decoder = (
+        scored(make_model("bart"), read_bitext(bitext), attention=kind, roles="first")
+        for kind in ("cross", "decoder")
+    )
+    with pytest.raises(UsageError, match="differ in their attention"):
+        compare_roles(cross, decoder)
 
 
 def test_what_families_say_is_read_can_be_read() -> None:
