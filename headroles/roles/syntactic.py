@@ -159,12 +159,11 @@ def names_of_arc(label: str, upos: str, keep_subtypes: bool) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class Arcs(FindLinks):
-    """Finder of the arcs of some ``relations``: links from the dependent to its governor.
+class ByRelations(FindLinks):
+    """Finder of links by ``relations`` of arcs of a ``source``.
 
     A relation may be a part of one (``nsubj/content``): the arcs of dependents of open classes, or
-    of closed ones (``nsubj/function``). Labels are indices in ``relations``. Subtypes are ignored
-    unless ``keep_subtypes``.
+    of closed ones (``nsubj/function``). Subtypes are ignored unless ``keep_subtypes``.
     """
 
     relations: tuple[str, ...]
@@ -173,8 +172,16 @@ class Arcs(FindLinks):
 
     @property
     def meaning(self) -> dict[str, Any]:
-        """Facts that distinguish these arcs from others with the same names."""
+        """Facts that distinguish these links from others with the same names."""
         return {"keep_subtypes": self.keep_subtypes, **of_source(self.source)}
+
+
+@dataclass(frozen=True)
+class Arcs(ByRelations):
+    """Finder of the arcs of some ``relations``: links from the dependent to its governor.
+
+    Labels are indices in ``relations``.
+    """
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
@@ -199,22 +206,13 @@ class Arcs(FindLinks):
 
 
 @dataclass(frozen=True)
-class Paths(FindLinks):
+class Paths(ByRelations):
     """Finder of links from the last dependent of a path of arcs to its first governor.
 
     The ``relations`` of the path are in order from the governor on: obl, case has the case markers
     of the obliques of a word. Labels are 0. The ends of a path are related words, as those of an
     arc.
     """
-
-    relations: tuple[str, ...]
-    keep_subtypes: bool = False
-    source: str = BASIC
-
-    @property
-    def meaning(self) -> dict[str, Any]:
-        """Facts that distinguish these paths from others with the same names."""
-        return {"keep_subtypes": self.keep_subtypes, **of_source(self.source)}
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return dependent and governor of each path of a sentence."""
