@@ -799,11 +799,15 @@ def about_level(
         if margin:
             others = "that to other words at the same distance"
             over += f" and, for pairs of words, {others} by {margin:g}"
-    kind = "false discovery" if tests.correction.startswith("fdr") else "family-wise error"
-    rate = f"{kind} rate {tests.alpha:.2g}"
+    return f"A head has a role if {over} ({rate_of(tests)})."
+
+
+def rate_of(tests: CorrectionOptions) -> str:
+    """State the error rate of answers in a few words."""
     if tests.correction == "none":
-        rate = f"each test at {tests.alpha:.2g}, uncorrected"
-    return f"A head has a role if {over} ({rate})."
+        return f"each test at {tests.alpha:.2g}, uncorrected"
+    kind = "false discovery" if tests.correction.startswith("fdr") else "family-wise error"
+    return f"{kind} rate {tests.alpha:.2g}"
 
 
 def unit_of(score: str) -> str:

@@ -23,7 +23,7 @@ from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, answers_by, equal_to, only_with
 from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Grid, Shown, Warned
-from headroles.studies.classification.role_table import RoleTable
+from headroles.studies.classification.role_table import RoleTable, rate_of
 from headroles.studies.importance.importance import values_of
 from headroles.studies.removals import (
     LESS,
@@ -39,7 +39,7 @@ from headroles.tasks.outcomes import DERIVATIVES
 from headroles.testing.evidence import RANK, UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import CorrectionOptions
-from headroles.wording import listed
+from headroles.wording import listed, numbered
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,9 +123,9 @@ class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
         frame, task = self.frame, self.record.task
         yield (
             f"{self.record.model.name} on {task.examples} examples of "
-            f"{Path(task.file).name}: loss without all heads with a role, "
-            "against random sets\nof as many heads of each layer "
-            f"({self.options.correction} at {self.options.alpha:g} over {len(frame)} roles)."
+            f"{Path(task.file).name}: the loss without all heads of a role, beside that without "
+            "as many random heads of the same layers "
+            f"({rate_of(self.options)} over {numbered(len(frame), 'role')})."
         )
         for answer in (MORE, LESS):
             named = [self.in_words(role) for role in frame["role"][frame["answer"] == answer]]
