@@ -152,7 +152,7 @@ def progress_bar(
 
         def report(done: int, total: int) -> None:
             nonlocal said
-            if line := estimate.of(done, total):
+            if line := estimate.line(done, total):
                 bar.console.print(line, soft_wrap=True)
             doing = work if total else "reading"
             if done < task.completed:
@@ -175,7 +175,7 @@ class Estimate:
         self._unit, self._cheaper, self._is_over = unit, cheaper, False
         self._began: tuple[float, int] | None = None
 
-    def of(self, done: int, total: int) -> str:
+    def line(self, done: int, total: int) -> str:
         """Return the line when it is due, once; else nothing.
 
         Work that a resumed run finds done does not count as work of this run.
@@ -189,10 +189,12 @@ class Estimate:
         if now < began + SECONDS_TO_ESTIMATE or done == first:
             return ""
         self._is_over = True
-        left = (now - began) * (total - done) / (done - first)
-        if left < LEAST_LEFT:
+        seconds_left = (now - began) * (total - done) / (done - first)
+        if seconds_left < LEAST_LEFT:
             return ""
-        about = f"{left / 60:.0f} minutes" if left < 5400 else f"{left / 3600:.1f} hours"
+        about = f"{seconds_left / 60:.0f} minutes"
+        if seconds_left >= 5400:
+            about = f"{seconds_left / 3600:.1f} hours"
         less = f"; for less time: {self._cheaper}" if self._cheaper else ""
         return addressed(f"about {about} left ({done} of {total} {self._unit} done){less}")
 

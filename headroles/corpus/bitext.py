@@ -162,7 +162,9 @@ def _pair_in(line: str, links: str | None, place: Place) -> Iterator[Sentence]:
         parts.append(links.split())
     is_whole = len(parts) == _PARTS and parts[0] and parts[1]
     if not is_whole or has_halves(line):
-        form = f"source {BETWEEN} target" + f" {BETWEEN} links" * (links is None)
+        form = f"source {BETWEEN} target"
+        if links is None:
+            form += f" {BETWEEN} links"
         raise BadPair(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
     source = _sentence(f"{place.name}.source", place.name, 0, parts[0])
     target = _sentence(f"{place.name}.target", place.name, 1, parts[1])
@@ -258,7 +260,9 @@ def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place)
     cells = list(target.column("misc"))
     for word, kinds in linked.items():
         entries = [f"{kind}={','.join(map(str, sorted(ends)))}" for kind, ends in kinds.items()]
-        cells[word] = "|".join([cells[word]] * (cells[word] != MISSING) + entries)
+        if cells[word] != MISSING:
+            entries.insert(0, cells[word])
+        cells[word] = "|".join(entries)
     return replace(target, annotations={**target.annotations, "misc": tuple(cells)})
 
 

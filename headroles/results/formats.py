@@ -220,7 +220,11 @@ def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headro
         column.form if column.most(is_upright) <= width else _paragraph(width)
         for column, width in zip(columns, widths, strict=True)
     ]
-    packages = "array,booktabs,siunitx" + ",longtable" * is_long + ",graphicx" * is_upright
+    packages = ["array", "booktabs", "siunitx"]
+    if is_long:
+        packages.append("longtable")
+    if is_upright:
+        packages.append("graphicx")
     about = ", and \\onecolumn where the article has two" if is_long else ""
     about += "; wider than a page: choose fewer columns" if lines > _PAGE else ""
     cells = pd.DataFrame({place: column.cells for place, column in enumerate(columns)})
@@ -240,7 +244,7 @@ def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headro
         page = f"{{{style}{page}}}\n"
     else:
         page = page.replace("\\begin{tabular}", f"{style}\\begin{{tabular}}", 1)
-    return f"% needs \\usepackage{{{packages}}}{about}\n{page}"
+    return f"% needs \\usepackage{{{','.join(packages)}}}{about}\n{page}"
 
 
 def _fit(columns: Sequence[_Column]) -> tuple[float, bool, list[int]]:

@@ -9,16 +9,16 @@ of the source that are as many words apart, and that no link joins, possible one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from headroles.arrays import IntArray
 from headroles.corpus import LINKS, Sentence
 from headroles.reach import SOURCE, TARGET
-from headroles.role_names import BEYOND_OFFSET, contrast_of
+from headroles.role_names import BEYOND_OFFSET
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.contrasts import Weighted, contrast_readout
+from headroles.roles.contrasts import Weighted, contrast_readout, contrast_with
 from headroles.roles.pairs import (
     BACK,
     FindLinks,
@@ -74,13 +74,10 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     )
     yield role
     if options.has_contrasts and not context.score.of_first_choice:
-        yield replace(
+        yield contrast_with(
             role,
-            id=contrast_of(role.id),
-            parent=role.id,
-            contrast=BEYOND_OFFSET,
-            words=f"{role.words}, beyond distance",
-            baseline=0.0,
+            BEYOND_OFFSET,
+            words="distance",
             needs="other words at the offset of a link",
             sieve=BeyondDiagonal(find, frozenset([0]), BACK),
         )

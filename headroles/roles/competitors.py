@@ -23,15 +23,20 @@ links remain.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from headroles.arrays import BoolArray, FloatArray, IntArray
-from headroles.role_names import BETWEEN, NEAR, NEAR_BACK, contrast_of
+from headroles.role_names import BETWEEN, NEAR, NEAR_BACK
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.contrasts import Weighted, beyond_offset, contrast_readout
+from headroles.roles.contrasts import (
+    Weighted,
+    beyond_offset,
+    contrast_readout,
+    contrast_with,
+)
 from headroles.roles.pairs import (
     FindLinks,
     Pairs,
@@ -165,17 +170,14 @@ def contrasts_of(role: Role, classes: str = UPOS) -> Iterator[Role]:
         return
     meaning = {} if classes == UPOS else {"classes": classes}
     for contrast, words in COMPETITORS.items():
-        yield replace(
+        yield contrast_with(
             role,
-            id=contrast_of(role.id, contrast),
-            parent=role.id,
-            contrast=contrast,
-            meaning={**role.meaning, **meaning},
-            words=f"{role.words}, beyond {words}",
-            baseline=0.0,
+            contrast,
+            words=words,
             needs=words,
             sieve=pairs
             and BeyondCompetitors(
                 pairs.find, pairs.labels, pairs.direction, contrast=contrast, classes=classes
             ),
+            meaning=meaning,
         )

@@ -35,12 +35,12 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
 from sys import intern
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,16 +170,39 @@ def beyond_offset(role: Role) -> Role:
     """
     pairs = role.sieve
     assert pairs is None or isinstance(pairs, Pairs)
-    return replace(
+    return contrast_with(
         role,
-        id=contrast_of(role.id),
-        parent=role.id,
-        contrast=BEYOND_OFFSET,
-        meaning={**role.meaning, "offsets": "words"},
-        words=f"{role.words}, beyond distance",
-        baseline=0.0,
+        BEYOND_OFFSET,
+        words="distance",
         needs="other words at the offset of an arc",
         sieve=pairs and BeyondOffset(pairs.find, pairs.labels, pairs.direction),
+        meaning={"offsets": "words"},
+    )
+
+
+def contrast_with(
+    role: Role,
+    contrast: str,
+    *,
+    words: str,
+    needs: str,
+    sieve: Pairs | None,
+    meaning: Mapping[str, Any] | None = None,
+) -> Role:
+    """Return the contrast of a role of pairs, in ``words`` that say what it goes beyond.
+
+    ``meaning`` are facts that define the contrast, beside those of the role.
+    """
+    return replace(
+        role,
+        id=contrast_of(role.id, contrast),
+        parent=role.id,
+        contrast=contrast,
+        meaning={**role.meaning, **(meaning or {})},
+        words=f"{role.words}, beyond {words}",
+        baseline=0.0,
+        needs=needs,
+        sieve=sieve,
     )
 
 

@@ -258,7 +258,9 @@ def _arcs_in_view(
     """
     if options.attention != DECODER:
         return corpus.relations, corpus.parts, corpus
-    targets = [sentence for sentence in corpus if sentence.position % 2] * bool(corpus.relations)
+    targets = []
+    if corpus.relations:  # else translations have no trees
+        targets = [sentence for sentence in corpus if sentence.position % 2]
     counts = count_arcs(targets)
     return counts.relations, counts.parts, targets
 
@@ -295,8 +297,9 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
     options.check_roles(roles)
     if SCORES[options.score].of_first_choice:
         roles = with_class_rules(roles, sentences, options.classes)
-    controls, alone = with_other_trees(roles if TREES in options.scored_controls else (), sentences)
-    return relations, roles + controls, alone
+    controlled = roles if TREES in options.scored_controls else ()
+    controls, n_without_tree = with_other_trees(controlled, sentences)
+    return relations, roles + controls, n_without_tree
 
 
 @dataclass
@@ -341,7 +344,7 @@ class ScoringRun:
         self._reader = reader
         self.corpus = corpus
         self.options = options
-        self.relations, self.roles, alone = chosen or _choose(options, corpus)
+        self.relations, self.roles, n_without_tree = chosen or _choose(options, corpus)
         check_offsets((role.id for role in self.roles), encoder.max_tokens)
         if options.columns and any(reach.is_causal for reach in reader.reaches):
             raise UsageError(
@@ -371,7 +374,7 @@ class ScoringRun:
             facts={
                 **describe_scores(self.roles, score),
                 "absent_relations": absent_defaults(options, corpus.record.scheme, self.relations),
-                "without_other_tree": alone,
+                "without_other_tree": n_without_tree,
                 **({"class_rules": rules} if (rules := classes_of_rules(self.roles)) else {}),
             },
         )

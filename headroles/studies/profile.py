@@ -102,7 +102,7 @@ class HeadProfile(Result[UnitOptions, ProfileFacts]):
             cells["Above word class"] = f"{{beyond_class{number}}}"
         cells |= {"Place": "{rank:.0f}", "Answer": "{told}"}
         told = [
-            ", ".join(filter(None, (answer, evidence, "not specific" * (specific == NO))))
+            ", ".join(filter(None, (answer, evidence, "not specific" if specific == NO else "")))
             for answer, evidence, specific in rows[["answer", "evidence", "specific"]].to_numpy()
         ]
         words = rows["role"].map(self.in_words)

@@ -399,12 +399,12 @@ def _batch(names: Sequence[str]) -> str:
 
 def without_padding(inputs: Inputs, row: int) -> dict[str, Tensor]:
     """Return one example of a batch without its padding."""
-    alone = {}
+    example = {}
     for name, values in inputs.items():
         sequence = DECODER_INPUTS * name.startswith(DECODER_INPUTS)
         n = int(inputs[f"{sequence}attention_mask"][row].sum())
-        alone[name] = values[row : row + 1, :n]
-    return alone
+        example[name] = values[row : row + 1, :n]
+    return example
 
 
 def make_attention(

@@ -360,9 +360,9 @@ def _check_pair_alone(
     stack: Stack, attend: Callable[[Inputs], list[Tensor]], trial: Inputs, tolerance: float
 ) -> None:
     """Raise ModelSupportError if the second pair has other weights alone, or rows of other sums."""
-    alone = without_padding(trial, 1)
-    n_queries, n_keys = _shape_of(stack, alone)
-    for layer, (together, own) in enumerate(zip(attend(trial), attend(alone), strict=True)):
+    pair = without_padding(trial, 1)
+    n_queries, n_keys = _shape_of(stack, pair)
+    for layer, (together, own) in enumerate(zip(attend(trial), attend(pair), strict=True)):
         found = together[1:, :, :n_queries, :n_keys].float()
         is_whole = torch.allclose(found.sum(-1), torch.ones_like(found.sum(-1)), 0, 1e-2)
         if not is_whole or not torch.allclose(found, own.float(), rtol=0, atol=tolerance):

@@ -391,7 +391,7 @@ def _opened(model: Model, corpus: AnyCorpus, options: AlignOptions) -> Iterator[
 def _aligned_pairs(reader: PairReader, counts: LinkCounts, options: AlignOptions) -> AlignedPairs:
     clusters = clusters_in(reader.clusters, options)
     in_second = in_second_half(reader.clusters)
-    return AlignedPairs.of(_labels(reader.shape), counts, clusters, in_second)
+    return AlignedPairs.from_counts(_labels(reader.shape), counts, clusters, in_second)
 
 
 def _check_links(corpus: PreparedCorpus) -> None:

@@ -93,7 +93,7 @@ class AlignedPairs:
     halves: Halves
 
     @classmethod
-    def of(
+    def from_counts(
         cls,
         labels: pd.DataFrame,
         counts: LinkCounts,

@@ -45,7 +45,7 @@ class WordMaps:
     possible: BoolArray
 
     @classmethod
-    def of(cls, examples: Sequence[EncodedExample]) -> WordMaps:
+    def from_examples(cls, examples: Sequence[EncodedExample]) -> WordMaps:
         """Map the words of encoded pairs."""
         n_words = np.array([[len(one.words) for one in pair.sentences] for pair in examples])
         n_source, n_target = n_words.max(axis=0)

@@ -103,7 +103,7 @@ class PairReader:
         passes = passes_over(pairs, self.encoder, self.budget)
         chosen: dict[int, IntArray] = {}
         for batch, choices in passes.over_all(
-            lambda batch: self.links.by_sets(batch, WordMaps.of(batch.examples), [heads])
+            lambda batch: self.links.by_sets(batch, WordMaps.from_examples(batch.examples), [heads])
         ):
             chosen |= zip(batch.indices, choices.chosen[:, 0], strict=True)
         return [chosen[row] for row in range(len(pairs))]
@@ -137,7 +137,7 @@ class PairReader:
         """Yield batches of pairs with their words, and what was read of them."""
 
         def of_batch(batch: ExampleBatch) -> tuple[WordMaps, Choices]:
-            maps = WordMaps.of(batch.examples)
+            maps = WordMaps.from_examples(batch.examples)
             return maps, read(batch, maps)
 
         for batch, read_of in passes_over(pairs, self.encoder, self.budget).over_all(of_batch):

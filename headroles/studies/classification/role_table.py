@@ -538,7 +538,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             )
             if sight := record.model.sight:
                 yield f"{sight[0].upper()}{sight[1:]}."
-        offset_margin = self.options.offset_margin * bool(self.facts["offsets"])
+        offset_margin = self.options.offset_margin if self.facts["offsets"] else 0
         yield about_level(self.options.tests, self.facts, offset_margin)
         yield "Heads: layer-head, from 0."
         yield from (f"Skipped {reason}: {count}." for reason, count in corpus.skipped.items())
