@@ -51,6 +51,8 @@ GROUP, POOLED = "syntactic", "any"
 """The group of all roles of arcs, and what stands for a relation in those of all relations."""
 ENDS = ("to_governor", "to_dependent")
 """The ends of the ids of roles of arcs, by the direction in which their arcs are followed."""
+TO_EARLIER = "to_earlier"
+"""The end of the ids of roles of arcs that lead from the later word to the earlier one."""
 BEYOND_OFFSET, OTHER_TREES = "beyond_offset", "other_trees"
 """The contrast of a role with other words at the same offset, and the control of its arcs."""
 NEAR, NEAR_BACK, BETWEEN = "near", "near:back", "between"
@@ -234,8 +236,12 @@ def arc_in_words(relation: str, direction: str) -> str:
     'noun -> its adjective'
     >>> arc_in_words("obl+case", "to_governor")
     'case marker -> verb of its oblique'
+    >>> arc_in_words("amod", "to_earlier")
+    'adjective and noun, later -> earlier'
     """
     if relation == POOLED:
+        if direction == TO_EARLIER:
+            return "later word of an arc -> the earlier one"
         dependents = "dependents" if direction == "to_dependent" else "governor"
         return f"word {'<-' if direction == 'from_governor' else '->'} its {dependents}"
     if len(path := path_of(relation)) > 1:
@@ -244,6 +250,8 @@ def arc_in_words(relation: str, direction: str) -> str:
     if direction == "to_governor":
         return f"{dependent} -> {governor}"
     source = _without_article(governor)
+    if direction == TO_EARLIER:
+        return f"{dependent} and {source}, later -> earlier"
     if direction == "to_dependent":
         return f"{source} -> its {dependent}"
     return f"{dependent} <- {governor}"
@@ -255,6 +263,8 @@ def _path_in_words(path: Sequence[str], direction: str) -> str:
     governor = _without_article(_ends_of(path[0])[1])
     if direction == "to_dependent":
         return f"{governor} -> {last} of its {_possessive(between)}"
+    if direction == TO_EARLIER:
+        return f"{last} and {governor} of its {_possessive(reversed(between))}, later -> earlier"
     arrow = "<-" if direction == "from_governor" else "->"
     return f"{last} {arrow} {governor} of its {_possessive(reversed(between))}"
 

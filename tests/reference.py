@@ -229,13 +229,14 @@ def _hits(
         "block": of_tokens(inner, inner, lambda i: own[tokens.segments[i]]) if paired else None,
     }
     between = first_choices(attention, tokens)
-    for direction in ("to_governor", "to_dependent"):
+    for direction in WAYS:
         arcs: dict[str, list[Any]] = {relation: [] for relation in relations}
         for word, governor in enumerate(tokens.governors):
             labels = [name for name in tokens.labels(word) if name in relations]
             if governor < 0 or not labels:
                 continue
-            ends = (word, governor) if direction == "to_governor" else (governor, word)
+            ((query, key),) = in_direction([(word, governor)], direction)
+            ends = query, key
             pieces = [tokens.pieces(end) for end in ends]
             if any(j in asked.keys(i, tokens.n) for i in pieces[0] for j in pieces[1]):
                 for relation in labels:
@@ -256,9 +257,15 @@ def _hits(
     return hits
 
 
-def in_direction(arcs: Iterable[tuple[int, int]], direction: str) -> Iterator[tuple[int, int]]:
+WAYS = ("to_governor", "to_dependent", "to_earlier")
+
+
+def in_direction(arcs: Iterable[tuple[Any, Any]], direction: str) -> Iterator[tuple[Any, Any]]:
     """The word that looks and the word that it looks for, of each dependent and governor."""
-    return ((arc if direction == "to_governor" else arc[::-1]) for arc in arcs)
+    for dependent, governor in arcs:
+        is_later = dependent > governor
+        to_governor = is_later if direction == "to_earlier" else direction == "to_governor"
+        yield (dependent, governor) if to_governor else (governor, dependent)
 
 
 def first_choices(attention: Attention, tokens: Tokens) -> dict[int, Any]:
@@ -289,13 +296,13 @@ def _syntactic(
 ) -> dict[str, Any]:
     """An arc is the mean of its rows, a role the mean of its arcs; contrasts likewise."""
     scores: dict[str, Any] = {}
-    for direction in ("to_governor", "to_dependent"):
+    for direction in WAYS:
         endings = ("", ":beyond_offset", *(f":{contrast}" for contrast in COMPETING))
         arcs: dict[str, dict[str, list[Any]]]
         arcs = {ending: {relation: [] for relation in relations} for ending in endings}
         for relation, dependent, governor in tokens.arcs(relations):
-            ends = dependent, governor
-            queries, keys = ends if direction == "to_governor" else ends[::-1]
+            # lists of pieces have the order of their words
+            ((queries, keys),) = in_direction([(dependent, governor)], direction)
             rows = [asked.row(attention, i, keys) for i in queries]
             arcs[""][relation].append(mean(rows))
             beyond = _contrast(attention, tokens, queries, keys, asked)

@@ -17,7 +17,7 @@ from headroles.roles import aligned, catalogue, repeated, syntactic
 from headroles.roles.catalogue import FrequencyOptions, LocalOptions, is_position, offset_of
 from headroles.roles.competitors import contrasts_of
 from headroles.roles.own import SAME, Find, names_of_roles, own_roles, same_roles
-from headroles.roles.pairs import BACK, FORTH, Pairs
+from headroles.roles.pairs import BACK, EARLIER, FORTH, Pairs
 from headroles.roles.role import Context, OnlyFor, Role
 from headroles.roles.rules import ClassRules, most_frequent
 from headroles.roles.score import BIAS, Score
@@ -105,15 +105,17 @@ def choose_roles(
     relations: tuple[str, ...],
     score: Score,
     sentences: Iterable[Sentence] = (),
+    is_causal: bool = False,
 ) -> tuple[Role, ...]:
     """Choose the roles to score, in the order of tables; each with its contrasts and measures.
 
     ``relations`` are the relations whose arcs are scored. ``sentences`` are the sentences of the
-    corpus, which some roles need. Raises UsageError for a name of no role, of a contrast, or of a
-    group without any role here, and CorpusError if the corpus lacks the annotation of a role.
+    corpus, which some roles need. In a model that ``is_causal`` arcs have a direction more. Raises
+    UsageError for a name of no role, of a contrast, or of a group without any role here, and
+    CorpusError if the corpus lacks the annotation of a role.
     """
     named = DEFAULT_GROUPS if options.roles is None else options.roles
-    context = Context(relations, score, sentences)
+    context = Context(relations, score, sentences, is_causal)
     chosen: list[Role] = []
     for group, made in ROLE_GROUPS.items():
         names = {name for name in named if name == ALL or name.partition(":")[0] == group}
@@ -171,6 +173,7 @@ def with_class_rules(
             for first, second, label in find.of_sentence(sentence):
                 counts[find][FORTH, label, classes[second]] += 1
                 counts[find][BACK, label, classes[first]] += 1
+                counts[find][EARLIER, label, classes[min(first, second)]] += 1
     found = []
     for role in every:
         if (sieve := pairs.get(id(role))) is None or sieve.find not in finders:
@@ -230,7 +233,7 @@ def role_of(name: str, score: Score) -> Role:
     )
     relations = _SOME if relation in (None, POOLED) else (relation,)
     try:
-        known = choose_roles(options, relations, score)
+        known = choose_roles(options, relations, score, is_causal=True)
     except CorpusError:  # the role needs a corpus to be scored, not to be tested
         known = (Role(name, words=name),)
     for role in known:

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Hashable, Sequence, Set
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
 PIECELESS_ARCS = "arcs of words without pieces"
 FORTH, BACK = DIRECTIONS = (0, 1)
 """Direction in which a link is followed: from its first word to its second, or back."""
+EARLIER = 2
+"""Direction of links that lead from the later of their words to the earlier one."""
 
 Link: TypeAlias = tuple[int, int, int]
 """Indices of the first word and of the second, and the number of the label."""
@@ -243,8 +245,10 @@ class Pairs(Sieve):
         table = batch.of(self.find)
         chosen = np.isin(table.labels, list(self.labels))
         first, second = table.first[chosen], table.second[chosen]
-        is_forth = (self.direction == FORTH) != (self.among == ATTENDING)
-        return (first, second) if is_forth else (second, first)
+        is_forth: Any = (self.direction == FORTH) != (self.among == ATTENDING)
+        if self.direction == EARLIER:
+            is_forth = first[:, :1] > second[:, :1]
+        return np.where(is_forth, first, second), np.where(is_forth, second, first)
 
     def cells(self, scope: Scope) -> BoolArray:
         """Mark the pairs of pieces of all links; a contrast has the cells of its role."""
@@ -364,8 +368,12 @@ def find_weights(
     n_labels = 1 + max(table.labels.max(initial=0), *(max(sieve.labels) for sieve in sieves))
     chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
     for column, sieve in enumerate(sieves):
-        chosen[sieve.direction, sorted(sieve.labels), column] = True
+        for direction in DIRECTIONS if sieve.direction == EARLIER else [sieve.direction]:
+            chosen[direction, sorted(sieve.labels), column] = True
     counted = chosen[:, table.labels].reshape(-1, len(sieves)) & is_scored[:, None]
+    if to_earlier := [k for k, sieve in enumerate(sieves) if sieve.direction == EARLIER]:
+        is_back = table.second[:, 0] > table.first[:, 0]
+        counted[:, to_earlier] &= np.concatenate([~is_back, is_back])[:, None]
     owners = np.tile(table.owners, len(DIRECTIONS))
     counts = sums_by(owners, counted, batch.size)
     limits = [sums_by(owners, counted * limit[:, None], batch.size) for limit in pieces.limits]

@@ -32,12 +32,14 @@ class OnlyFor(NamedTuple):
 class Context:
     """Setting that roles are made for: the scored relations, a score, and the corpus.
 
-    ``sentences`` can be iterated any number of times.
+    ``sentences`` can be iterated any number of times. In a model that ``is_causal`` words see
+    earlier ones alone.
     """
 
     relations: tuple[str, ...]
     score: Score
     sentences: Iterable[Sentence] = ()
+    is_causal: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from headroles.role_names import (
     ENDS,
     GROUP,
     POOLED,
+    TO_EARLIER,
     arc_in_words,
     every_arc_of,
     names_of_arcs,
@@ -38,7 +39,7 @@ from headroles.role_names import (
 )
 from headroles.roles.batch import ATTENDING
 from headroles.roles.competitors import contrasts_of
-from headroles.roles.pairs import DIRECTIONS, FindLinks, Link, Pairs
+from headroles.roles.pairs import BACK, EARLIER, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, OnlyFor, Role
 from headroles.roles.score import Score
 from headroles.roles.word_classes import UPOS, check_classes
@@ -259,7 +260,10 @@ class EveryArc(FindLinks):
 # Roles
 
 ALL_RELATIONS, NO_RELATIONS = "all", "none"
-_ID = re.compile(rf"{GROUP}:(.+?):(?:to_governor|to_dependent|from_governor)")
+_ID = re.compile(rf"{GROUP}:(.+?):(?:to_governor|to_dependent|from_governor|to_earlier)")
+_WAYS = tuple(zip(ENDS, (FORTH, BACK), strict=True))
+_WAYS_OF_DECODERS = (*_WAYS, (TO_EARLIER, EARLIER))
+"""Ends of ids with the directions of arcs; a decoder sees all arcs in the last one alone."""
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 
 
@@ -342,6 +346,8 @@ class SyntacticOptions(PresetOptions):
 def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     """Yield roles pooled over all relations and by relation, in both directions; then contrasts.
 
+    Decoders, which see each arc in one direction, have roles from the later word to the earlier one
+    too.
     Arcs from other sources than the tree have no contrasts, since the tree does not say which words
     such arcs do not join.
     """
@@ -352,9 +358,10 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     syntactic = [*_roles_of_relations(options, context), *_roles_of_paths(options, context)]
     yield from syntactic
     if not options.is_published:
-        yield from _every_arc(EveryArc(options.arcs))
+        yield from _every_arc(EveryArc(options.arcs), context)
     if options.columns:
-        yield from map(_from_governor, syntactic[::2])
+        to_governor = (role for role in syntactic if role.id.endswith(ENDS[FORTH]))
+        yield from map(_from_governor, to_governor)
     yield from options.contrasts_of(filter(has_contrast, syntactic), context.score)
 
 
@@ -367,9 +374,9 @@ def _roles_of_relations(options: SyntacticOptions, context: Context) -> Iterator
     # an arc is pooled once, though its relation and its part are scored
     wholes = [name for name in relations if whole_of(name) not in {*relations} - {name}]
     numbers = frozenset(map(relations.index, wholes))
-    yield from _both_ways(arcs, POOLED, numbers, {"relations": sorted(wholes)})
+    yield from _all_ways(arcs, POOLED, numbers, context, {"relations": sorted(wholes)})
     for number, name in enumerate(relations):
-        yield from _both_ways(arcs, name, frozenset({number}))
+        yield from _all_ways(arcs, name, frozenset({number}), context)
 
 
 def _roles_of_paths(options: SyntacticOptions, context: Context) -> Iterator[Role]:
@@ -377,17 +384,18 @@ def _roles_of_paths(options: SyntacticOptions, context: Context) -> Iterator[Rol
     for name in context.relations:
         if len(path := path_of(name)) > 1:
             find = Paths(path, options.keep_subtypes, options.arcs)
-            yield from _both_ways(find, name, frozenset({0}))
+            yield from _all_ways(find, name, frozenset({0}), context)
 
 
-def _both_ways(
+def _all_ways(
     find: Arcs | Paths,
     name: str,
     labels: frozenset[int],
+    context: Context,
     meaning: Mapping[str, Any] = MappingProxyType({}),
 ) -> Iterator[Role]:
-    """Yield the roles of the links with some ``labels``, to governors and to dependents."""
-    for end, direction in zip(ENDS, DIRECTIONS, strict=True):
+    """Yield the roles of the links with some ``labels``, a role each direction."""
+    for end, direction in _WAYS_OF_DECODERS if context.is_causal else _WAYS:
         yield Role(
             role_of_arcs(name, end),
             ARCS,
@@ -400,9 +408,9 @@ def _both_ways(
         )
 
 
-def _every_arc(find: EveryArc) -> Iterator[Role]:
+def _every_arc(find: EveryArc, context: Context) -> Iterator[Role]:
     """Yield the attention along all arcs of the corpus, measures beside the pooled roles."""
-    for end, direction in zip(ENDS, DIRECTIONS, strict=True):
+    for end, direction in _WAYS_OF_DECODERS if context.is_causal else _WAYS:
         pooled = role_of_arcs(POOLED, end)
         yield Role(
             every_arc_of(pooled),

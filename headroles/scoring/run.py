@@ -213,9 +213,11 @@ def open_scoring(
         if ready.record.format == "arcs" and options.arcs == BASIC:
             options = replace(options, arcs=LISTED)
         options = _for_targets(options, ready)
-        chosen = _choose(options, ready)
+        chosen = _choose(options, ready, options.attention == DECODER)
         encoder = load_encoder(model, options, of=options.as_group(TargetOptions))
         with open_reader(encoder.attention, options.measure) as reader:
+            if reader.is_causal and options.attention != DECODER:  # as the trial found
+                chosen = _choose(options, ready, is_causal=True)
             yield ScoringRun(encoder, reader, ready, options, sharing, chosen)
 
 
@@ -287,11 +289,14 @@ _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
 """Relations, roles, and the number of sentences without a tree of another sentence."""
 
 
-def _choose(options: ScoreOptions, corpus: PreparedCorpus) -> _Chosen:
-    """Choose relations and roles. Raises errors where the corpus lacks what they need."""
+def _choose(options: ScoreOptions, corpus: PreparedCorpus, is_causal: bool) -> _Chosen:
+    """Choose relations and roles, of a decoder if ``is_causal``.
+
+    Raises errors where the corpus lacks what they need.
+    """
     arcs, parts, sentences = _arcs_in_view(options, corpus)
     relations = choose_relations(options, corpus.record.scheme, arcs, parts, sentences)
-    roles = choose_roles(options, relations, SCORES[options.score], corpus)
+    roles = choose_roles(options, relations, SCORES[options.score], corpus, is_causal)
     if options.attention == CROSS:
         roles = tuple(replace(role, words=_words_across(role)) for role in roles)
     options.check_roles(roles)
@@ -344,9 +349,10 @@ class ScoringRun:
         self._reader = reader
         self.corpus = corpus
         self.options = options
-        self.relations, self.roles, n_without_tree = chosen or _choose(options, corpus)
+        chosen = chosen or _choose(options, corpus, reader.is_causal)
+        self.relations, self.roles, n_without_tree = chosen
         check_offsets((role.id for role in self.roles), encoder.max_tokens)
-        if options.columns and any(reach.is_causal for reach in reader.reaches):
+        if options.columns and reader.is_causal:
             raise UsageError(
                 "`columns` compares tokens by the attention that others give them, which needs "
                 "tokens that see one another; in this model each token sees itself and earlier "

@@ -36,10 +36,13 @@ S = SPECIAL
 
 
 def roles_of(
-    score: str = "bias", relations: tuple[str, ...] = RELATIONS, **options: Any
+    score: str = "bias",
+    relations: tuple[str, ...] = RELATIONS,
+    is_causal: bool = False,
+    **options: Any,
 ) -> tuple[Role, ...]:
-    """All roles, of two relations by default."""
-    return choose_roles(RoleOptions(**options), relations, SCORES[score])
+    """All roles, of two relations by default; `is_causal` with those of decoders."""
+    return choose_roles(RoleOptions(**options), relations, SCORES[score], is_causal=is_causal)
 
 
 ROLES = [role.id for role in roles_of()]

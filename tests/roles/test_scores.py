@@ -205,6 +205,7 @@ def test_equals_the_reference(
     attention = random_attention(len(example), seed, reach=reach)
     options = {
         "window": window,
+        "is_causal": True,
         "roles": "local,delimiter,block,syntactic,position:-3,position,self",
     }
     values = score_of(attention, [example], score, reach, **options)[0]

@@ -90,7 +90,7 @@ def test_equals_the_slow_reference(
         tokens, ids = cut(example, tokenizer)
         attention = attention_of(eager, tokens, ids, token_types=True)
         expected = reference_scores(attention, tokens, RELATIONS, Asked(score))
-        assert set(scores.role_ids) == set(expected)
+        assert set(scores.role_ids) == {role for role in expected if "to_earlier" not in role}
         assert largest_difference(found, scores.role_ids, expected, size, WEIGHTS) <= 1
 
 

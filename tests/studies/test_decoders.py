@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
-from headroles import HeadScores, SavedAttention, assign_roles, classify_heads, score_heads
+from headroles import (
+    HeadScores,
+    SavedAttention,
+    assign_roles,
+    classify_heads,
+    read_attention,
+    score_heads,
+)
 from headroles.corpus import Corpus, make_corpus
 from headroles.errors import UsageError
+from tests.conftest import make_bert
 from tests.models.decoders import make_decoder
 
 OBJ, TO_VERB = "syntactic:obj:to_dependent", "syntactic:obj:to_governor"
@@ -92,3 +100,53 @@ def test_tables_of_decoders_are_saved_and_shown(
     assert repr(again) == repr(found.roles)
     rows = again.frame[again.frame["role"] == "syntactic:det:to_governor"]
     assert rows["note"].str.contains("the key comes later in").all()
+
+
+EARLIER = "syntactic:{}:to_earlier"
+
+
+@pytest.mark.parametrize("score", ["bias", "hit"])
+def test_every_arc_counts_from_its_later_word_to_the_earlier_one(
+    sample: Path, tokenizer: PreTrainedTokenizerBase, score: str
+) -> None:
+    """The scores of an example are the mean of those of both directions, by their arcs."""
+    model, relations = make_decoder("gpt2"), "nsubj,obj,obl+case"
+    scores = score_heads(model, sample, tokenizer=tokenizer, relations=relations, score=score)
+    for name in ("any", "nsubj", "obl+case"):
+        ways = [f"syntactic:{name}:{end}" for end in ("to_governor", "to_dependent", "to_earlier")]
+        places = [scores.role_ids.index(way) for way in ways]
+        forth, back, either = scores.counts[:, places].T.astype(float)
+        np.testing.assert_array_equal(forth + back, either)
+        assert forth.sum() * back.sum() > 0
+        there = either > 0
+        sums = np.nan_to_num(np.stack([scores.column(way) for way in ways[:2]]))
+        sums[0] *= forth[:, None]
+        sums[1] *= back[:, None]
+        expected = sums.sum(axis=0)[there] / either[there, None]
+        np.testing.assert_allclose(scores.column(ways[2])[there], expected, rtol=1e-5)
+    assert scores.roles[scores.role_ids.index(EARLIER.format("nsubj"))].words == (
+        "subject and verb, later -> earlier"
+    )
+    of_model = {"model": model, "tokenizer": tokenizer}
+    (read,) = read_attention(scores, (1, 2), EARLIER.format("any"), n=1, **of_model)
+    queries, keys = np.nonzero(read.sieve)
+    assert len(queries)
+    assert (queries > keys).all()
+
+
+def test_arcs_in_both_directions_have_one_answer(corpus: Corpus) -> None:
+    """All objects stand before their verb, so that the pooled role is that of one direction."""
+    table = assign_roles(scores_of_heads(corpus), threshold=0.5)
+    rows = table.frame.set_index(["role", "head"])
+    for column in ("mean", "beyond_distance", "answer", "evidence"):
+        one_way, either = (rows.loc[(name, 2), column] for name in (OBJ, EARLIER.format("obj")))
+        assert one_way == either, column
+    assert rows.loc[(OBJ, 2), "answer"] == "yes"
+    assert rows.loc[(TO_VERB, 2), "answer"] == "untestable"
+
+
+def test_encoders_have_both_directions_alone(
+    sample: Path, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    bert = score_heads(make_bert(), sample, tokenizer=tokenizer, relations="obj")
+    assert not any("to_earlier" in name for name in bert.role_ids)

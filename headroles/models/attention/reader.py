@@ -84,6 +84,11 @@ class AttentionReader:
         """Number of layers."""
         return len(self.remaining)
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether tokens see earlier ones alone, in any layer."""
+        return any(reach.is_causal for reach in self.reaches)
+
     def read(
         self, inputs: Mapping[str, Tensor], on_layer: OnLayer, names: Sequence[str] = ()
     ) -> None:

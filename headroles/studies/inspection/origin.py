@@ -312,7 +312,8 @@ class Origin:
                     if example.id in by_id
                 }
             relations = tuple(recorded.get("relations") or ())
-            made = choose_roles(given, relations, self.scores.score, ready) if names else ()
+            setting = self.scores.score, ready, self.scores.record.model.is_causal
+            made = choose_roles(given, relations, *setting) if names else ()
         words = {role.id: role.words for role in self.scores.roles}  # as of sources, or as renamed
         roles_made = {role.id: replace(role, words=words.get(role.id, role.words)) for role in made}
         for role in roles:
