@@ -364,20 +364,28 @@ def find_weights(
     (P, r), constants, least and greatest scores (3, B, r), and numbers of links (B, r).
     """
     batch, table = scope.batch, scope.batch.of(sieves[0].find)
-    # whether links of a label, in a direction, count for each role
+    # whether links in a direction, to an earlier word or not, with a label count for each role
     n_labels = 1 + max(table.labels.max(initial=0), *(max(sieve.labels) for sieve in sieves))
-    chosen = np.zeros((len(DIRECTIONS), n_labels, len(sieves)), dtype=bool)
+    chosen = np.zeros((len(DIRECTIONS), 2, n_labels, len(sieves)), dtype=bool)
     for column, sieve in enumerate(sieves):
-        for direction in DIRECTIONS if sieve.direction == EARLIER else [sieve.direction]:
-            chosen[direction, sorted(sieve.labels), column] = True
-    counted = chosen[:, table.labels].reshape(-1, len(sieves)) & is_scored[:, None]
-    if to_earlier := [k for k, sieve in enumerate(sieves) if sieve.direction == EARLIER]:
-        is_back = table.second[:, 0] > table.first[:, 0]
-        counted[:, to_earlier] &= np.concatenate([~is_back, is_back])[:, None]
-    owners = np.tile(table.owners, len(DIRECTIONS))
-    counts = sums_by(owners, counted, batch.size)
-    limits = [sums_by(owners, counted * limit[:, None], batch.size) for limit in pieces.limits]
-    counted = counted[pieces.links]
+        labels = sorted(sieve.labels)
+        if sieve.direction == EARLIER:
+            chosen[:, 1, labels, column] = True
+        else:
+            chosen[sieve.direction, :, labels, column] = True
+    chosen = chosen.reshape(-1, len(sieves))
+    is_back = table.second[:, 0] > table.first[:, 0]
+    is_to_earlier = np.stack([~is_back, is_back])
+    kinds = (np.array(DIRECTIONS)[:, None] * 2 + is_to_earlier) * n_labels + table.labels
+    kinds = kinds.ravel()
+    # sums by kind of link first, since there are fewer kinds than links
+    cells = np.tile(table.owners, len(DIRECTIONS)) * len(chosen) + kinds
+    sums = [
+        np.bincount(cells, of_links * is_scored, batch.size * len(chosen))
+        for of_links in (is_scored, *pieces.limits)
+    ]
+    counts, *limits = np.array(sums).reshape(len(sums), batch.size, -1) @ chosen
+    counted = (chosen[kinds] & is_scored[:, None])[pieces.links]
     weights = counted * pieces.weights[:, None] / np.maximum(counts, 1)[pieces.at.owners]
     return weights, counted, divide(np.array(limits), counts).astype("f4"), counts.astype(np.int64)
 

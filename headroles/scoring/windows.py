@@ -1,7 +1,8 @@
 """Windows of a corpus, and their scoring: the encoder runs and its attention is read meanwhile.
 
 Windows pass through two steps, so that a device need not wait: they are launched, and their scores
-are fetched when the next one is launched. A thread prepares each batch while the one before runs.
+are fetched when the next one is launched. Where a device runs the model, a thread prepares each
+batch while the one before runs.
 """
 
 from __future__ import annotations
@@ -164,7 +165,9 @@ class WindowScorer:
         launched: list[tuple[list[int], Callable[[], Float32Array]]] = []
         done = 0
         planned = self.budget.batches(lengths) if batches is None else batches
-        ready = one_ahead(map(make, planned))
+        ready: Iterator[PreparedBatch] = map(make, planned)
+        if self.encoder.device.type != "cpu":  # there a thread would wait for the interpreter
+            ready = one_ahead(ready)
         for batch, arrived in passes.run(ready, lambda batch: to_host(self.read(batch))):
             rows, readouts = batch.indices, list(batch.known.values())
             # the others have one entry for all layers: that of the layers with the widest reach
