@@ -21,7 +21,7 @@ from transformers import BertConfig, BertModel, PreTrainedModel, PreTrainedToken
 
 from headroles import HeadScores, Role, sample_treebank
 from headroles.record import Record, RecordedRole, whole_roles
-from headroles.results.result import Result
+from headroles.results.showing import Showing
 from headroles.results.shown import Grid, Shown, Verbatim, as_text, brief
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.storage import encode_json, plain
@@ -63,7 +63,7 @@ def summaries_fit_a_screen() -> Iterator[None]:
         return parts
 
     with pytest.MonkeyPatch.context() as patched:
-        for module in map(import_module, (Grid.__module__, Result.__module__)):
+        for module in map(import_module, (Grid.__module__, Showing.__module__)):
             patched.setattr(module, "brief", checked)
         yield
 
@@ -161,7 +161,7 @@ CAT = [("Cats", 2, "nsubj"), ("sleep", 0, "root"), (".", 2, "punct")]
 DOG = [("Old", 2, "amod"), ("dogs", 3, "nsubj"), ("eat", 0, "root"), ("bones", 3, "obj")]
 
 
-def flat(result: Result) -> str:
+def flat(result: Showing) -> str:
     """What --full prints of a result, in one line."""
     return " ".join(result.in_full().split())
 

@@ -28,7 +28,8 @@ from headroles.cli.app import COMMANDS, app, find_function, make_command
 from headroles.cli.studies import make_function
 from headroles.options import Options, fields_of, takes
 from headroles.registry import ENTRY_POINT, RESULTS, Command, result_type
-from headroles.results.result import Result, describe, figure_function
+from headroles.results.result import Result
+from headroles.results.showing import describe, figure_function
 from headroles.roles import RoleOptions
 from headroles.roles.choice import ROLE_GROUPS, only_for
 from tests.conftest import make_scores

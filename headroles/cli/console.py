@@ -27,9 +27,8 @@ from headroles.wording import addressed, as_given, json_lines, printable, speaki
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
     from headroles.corpus import Corpus
-    from headroles.results.result import AnyResult
+    from headroles.results.showing import Showing
     from headroles.results.shown import Shown
-    from headroles.scoring.run_notes import RunSummary
 
 SECONDS_BETWEEN_LINES = 30.0
 SECONDS_TO_ESTIMATE, LEAST_LEFT = 20.0, 60.0
@@ -260,7 +259,7 @@ def print_shown(shown: Iterable[Shown]) -> None:
 
 
 def finish(
-    result: AnyResult | RunSummary,
+    result: Showing,
     output: OutputOptions,
     folder: Path | None = None,
     roles: Sequence[str] = (),

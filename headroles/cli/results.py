@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from headroles import storage
 from headroles.cli import console, flags
@@ -22,14 +22,17 @@ Results = Annotated[Path, flags.argument("DIR", "Folder of results.")]
 
 def show(folder: Results, output: flags.OutputOptions) -> None:
     """Print the summary of results again."""
+    console.finish(_load(folder), output)
+
+
+def _load(folder: Path) -> Any:
+    """Load the table in a folder, or its scores if there is no other."""
     from headroles.results.result import load
-    from headroles.scoring.run_notes import RunSummary
     from headroles.scoring.scores import HeadScores
 
     if storage.kinds_in(folder) == (HeadScores.kind,):
-        console.finish(RunSummary(HeadScores.load(folder).record), output)
-    else:
-        console.finish(load(folder), output)
+        return HeadScores.load(folder)
+    return load(folder)
 
 
 def report(
@@ -96,15 +99,13 @@ def export(
     ] = None,
 ) -> None:
     """Print the table of results in DIR, or write it to a file."""
-    from headroles.results.result import load
-
     fmt = _format(options.format, out, "json" if options.view == "heads" else FORMATS[0])
     if out is not None and out.resolve().name in storage.result_files(out.resolve().parent):
         raise StorageError(
             f"{out} is a file of the results in {out.resolve().parent}, which it would replace; "
             "name another file"
         )
-    whole = load(folder)
+    whole = _load(folder)
     is_chosen = options.only_assigned or options.beyond is not None
     table = whole.where(options.role, options.layer, options.only_assigned, options.beyond)
     is_empty = not len(table.view(options.view, options.value))

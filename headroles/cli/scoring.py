@@ -15,7 +15,6 @@ from headroles.roles import is_own
 from headroles.sample import demo_model, sample_treebank
 from headroles.scoring.options import PartOptions, ScoreOptions
 from headroles.scoring.parts import Sharing, find_team, merge_scores
-from headroles.scoring.run_notes import RunSummary
 from headroles.scoring.scores import HeadScores
 from headroles.storage import parts_beside, parts_in
 from headroles.studies.classification.assignment import (
@@ -57,7 +56,7 @@ def score(
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
         with open_scoring(model, texts, running, sharing=sharing) as run:
-            return RunSummary(run.write(folder))
+            return run.write(folder)
 
     _score(model, corpus, out, reading, options, output, work, part.corpus_part)
 
@@ -119,6 +118,6 @@ def merge(
     """Join parts of a corpus that were scored apart."""
 
     def work(_: Any, folder: Any) -> Any:
-        return RunSummary(merge_scores(parts, folder))
+        return merge_scores(parts, folder)
 
     fill(out, [HeadScores], output, Options(), work)

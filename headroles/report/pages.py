@@ -17,7 +17,9 @@ from headroles.drawing.style import figure_of, of_width, set_title
 from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.options import Flag, Options, takes
 from headroles.registry import all_kinds, result_type
-from headroles.results.result import AnyResult, describe, figure_function, kind_in, load
+from headroles.results.result import AnyResult, kind_in, load
+from headroles.results.showing import Showing, describe, figure_function
+from headroles.scoring.scores import HeadScores
 from headroles.studies.inspection.origin import ReportOptions
 from headroles.wording import not_among
 
@@ -34,9 +36,9 @@ class FigureOptions(Options):
     title: ClassVar[str] = "Output"
 
     kind: str | None = None
-    """roles, heads, role (of roles); heads, changes, trajectory (of comparisons); role, layers (of
-    score sets); worth, curves, tasks, tokens, attention, errors, links (of others); left out: the
-    usual one."""
+    """roles, heads, role (of roles); means (of scores); heads, changes, trajectory (of
+    comparisons); role, layers (of score sets); worth, curves, tasks, tokens, attention, errors,
+    links (of others); left out: the usual one."""
     role: str | None = None
     """Role, by id, words or relation; if left out, the one with the clearest head."""
     checkpoint: str | None = None
@@ -114,10 +116,13 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     kind; StorageError for results that cannot be read.
     """
     folder = Path(folder)
-    main, held = kind_in(folder), storage.kinds_in(folder)
-    types: list[type[AnyResult]] = [
-        result_type(name) for name in (main, *all_kinds()) if name in held
+    held = storage.kinds_in(folder)
+    main = HeadScores.kind if held == (HeadScores.kind,) else kind_in(folder)
+    types: list[type[Showing]] = [
+        result_type(name) for name in (main, *all_kinds()) if name in held and name != "scores"
     ]
+    if HeadScores.kind in held:
+        types.append(HeadScores)
     kind = options.kind or next(iter(types[0].figures), None)
     if kind is None:
         raise UsageError(f"results of the kind {main} have no figure")
@@ -128,7 +133,7 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     raise UsageError(not_among(f"figure of the {main} called", kind, known))
 
 
-def draw_result(result: AnyResult, options: FigureOptions) -> Figure:
+def draw_result(result: Showing, options: FigureOptions) -> Figure:
     """Draw a figure of a result. Raises UsageError for options of another kind."""
     kind = options.kind or result.figure_kinds[0]
     taken = inspect.signature(figure_function(type(result), kind)).parameters

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ from headroles.errors import HeadRolesError, StorageError, UsageError
 from headroles.interrupts import signals_end_at_once
 from headroles.record import Record, RecordedPart, ScoreFacts
 from headroles.scoring.options import CorpusPart
-from headroles.scoring.scores import HeadScores, write_scores
+from headroles.scoring.scores import HeadScores, is_rounded, write_scores
 from headroles.scoring.shares import Share, deal, put_together
 from headroles.scoring.tables import Fields, read_row_groups
 from headroles.storage import OpenParts, Parts
@@ -185,19 +186,20 @@ class _Run(NamedTuple):
     part: RecordedPart
 
 
-def merge_scores(folders: Sequence[str | Path], staging: Path) -> Record:
+def merge_scores(folders: Sequence[str | Path], staging: Path) -> HeadScores:
     """Write the scores of a corpus into ``staging``, from the folders of all its parts.
 
     Scores and record equal those of one run over the whole corpus, to the bit, except for the date
-    and the command. Memory does not grow with the number of examples. Returns the record.
+    and the command. Memory does not grow with the number of examples. Returns the scores without
+    examples.
 
     Raises:
         UsageError: folders of different runs, or a part that is missing or given twice.
         StorageError: a folder that cannot be read, or that headroles did not write.
     """
     runs = _in_order([_open(storage.committed(Path(folder))) for folder in folders])
-    merged = _merged(runs)
-    return write_scores(staging, _interleaved(runs), lambda: merged)
+    is_half = is_rounded(runs[0].record)
+    return write_scores(staging, _interleaved(runs), is_half, partial(_merged, runs))
 
 
 def _open(folder: Path) -> _Run:

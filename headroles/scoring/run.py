@@ -34,7 +34,7 @@ from headroles.models.options import CROSS, DECODER, ENCODER, TargetOptions
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
-from headroles.record import PieceCounts, Record, RecordedCorpus, RecordedPart
+from headroles.record import PieceCounts, Record, RecordedCorpus, RecordedPart, versions
 from headroles.role_names import GROUP
 from headroles.roles import (
     BASIC,
@@ -321,15 +321,17 @@ class _Work:
     places_of_shares: list[list[int]] = field(default_factory=list)
 
 
+Fetch: TypeAlias = Callable[[], HeadScores]
+"""A function that waits for the scores of a share, or reads those that are saved."""
+Launch: TypeAlias = Callable[[], Fetch]
+"""A function that starts the work on a share."""
+
 _OPTIONS = frozenset(field.name for field in fields_of(ScoreOptions))
 _VERSIONS = ("headroles", "torch", "transformers", "tokenizers", "numpy")
 
 
 class ScoringRun:
-    """One encoder over one corpus.
-
-    ``record`` is that of the run, once its blocks are exhausted.
-    """
+    """One encoder over one corpus: its `blocks`, then its record (`make_record`)."""
 
     def __init__(
         self,
@@ -350,7 +352,7 @@ class ScoringRun:
         self.corpus = corpus
         self.options = options
         chosen = chosen or _choose(options, corpus, reader.is_causal)
-        self.relations, self.roles, n_without_tree = chosen
+        self.relations, self.roles, self._n_without_tree = chosen
         check_offsets((role.id for role in self.roles), encoder.max_tokens)
         if options.columns and reader.is_causal:
             raise UsageError(
@@ -358,62 +360,77 @@ class ScoringRun:
                 "tokens that see one another; in this model each token sees itself and earlier "
                 "ones: omit `columns`"
             )
-        budget, score = (
-            Budget.for_device(encoder.device, options.batch_tokens),
-            SCORES[options.score],
-        )
+        budget = Budget.for_device(encoder.device, options.batch_tokens)
         self.batch_tokens = budget.tokens
-        self.scorer = WindowScorer(encoder, reader, self.roles, score, budget)
+        self.score = SCORES[options.score]
+        self.scorer = WindowScorer(encoder, reader, self.roles, self.score, budget)
         self._pieces = encoder.example_encoder()
         self._work: list[_Work] = []
-        # all that scores depend on is known before anything is scored
-        self.record = Record.now(
-            kind=HeadScores.kind,
-            model=structs.replace(encoder.description, **reader.description),
-            corpus=structs.replace(corpus.record, skipped=dict(corpus.skipped)),
-            options={
-                **{name: value for name, value in options.record().items() if name in _OPTIONS},
-                "relations": list(self.relations),
-                "device": encoder.device.type,
-                "batch_tokens": self.batch_tokens,
-            },
-            facts={
-                **describe_scores(self.roles, score),
-                "absent_relations": absent_defaults(options, corpus.record.scheme, self.relations),
-                "without_other_tree": n_without_tree,
-                **({"class_rules": rules} if (rules := classes_of_rules(self.roles)) else {}),
-            },
-        )
+        self._counts = Record()
+        """Counts of the examples scored so far, and of those that were skipped in cutting them."""
+        self._sizes: list[int] = []
+        """Numbers of examples of the windows scored so far."""
 
     def scores(self) -> HeadScores:
         """Return the scores of all examples, with their record."""
-        return HeadScores.joined(list(self.blocks()), self.record)
+        blocks = list(self.blocks())
+        return HeadScores.joined(blocks, self.make_record())
 
-    def write(self, folder: Path) -> Record:
-        """Write all scores into an existing folder as they come; return their record."""
-        return write_scores(folder, self.blocks(), lambda: self.record)
+    def write(self, folder: Path) -> HeadScores:
+        """Write all scores into an existing folder as they come; return them without examples."""
+        is_half = self.options.precision == HALF
+        return write_scores(folder, self.blocks(), is_half, self.make_record)
 
     def blocks(self) -> Iterator[HeadScores]:
-        """Yield the scores of all examples in corpus order, a window at a time."""
-        sizes: list[int] = []
+        """Yield the scores of all examples in corpus order, a window at a time.
+
+        Raises CorpusError at the end if there is no example, or none with a score.
+        """
         for scores in self._scored():
-            self.record = self.record.plus(scores.record)
-            sizes.append(scores.n_examples)
+            self._counts = self._counts.plus(scores.record)
+            self._sizes.append(scores.n_examples)
             if scores.n_examples:
                 yield scores
-        part = self._sharing.corpus_part
-        if part is not None:
-            facts = {**self.record.facts, "part": plain(self._describe(part, sizes))}
-            self.record = structs.replace(self.record, facts=facts)
         self._check_scored()
 
-    def _describe(self, part: CorpusPart, sizes: Sequence[int]) -> RecordedPart:
-        """Describe a part of a corpus, whose windows have these sizes.
+    def make_record(self) -> Record:
+        """Make the record of the run, once its blocks are exhausted.
 
-        Raises UsageError for one without a batch of the corpus.
+        Raises UsageError for a part of a corpus without a batch.
         """
-        skipped = dict(self.corpus.skipped)
-        if not any(sizes) and self.record.corpus.skipped == skipped:
+        facts = {
+            **describe_scores(self.roles, self.score),
+            "absent_relations": absent_defaults(
+                self.options, self.corpus.record.scheme, self.relations
+            ),
+            "without_other_tree": self._n_without_tree,
+        }
+        if rules := classes_of_rules(self.roles):
+            facts["class_rules"] = rules
+        if self._sharing.corpus_part is not None:
+            facts["part"] = plain(self._describe(self._sharing.corpus_part))
+        return Record.now(
+            facts,
+            kind=HeadScores.kind,
+            model=structs.replace(self._encoder.description, **self._reader.description),
+            corpus=structs.replace(self.corpus.record, skipped=dict(self.corpus.skipped)),
+            options=self._recorded_options(),
+        ).plus(self._counts)
+
+    def _recorded_options(self) -> dict[str, Any]:
+        """Return the options of scores, with what this run made of them."""
+        options = self.options.record()
+        return {
+            **{name: value for name, value in options.items() if name in _OPTIONS},
+            "relations": list(self.relations),
+            "device": self._encoder.device.type,
+            "batch_tokens": self.batch_tokens,
+        }
+
+    def _describe(self, part: CorpusPart) -> RecordedPart:
+        """Describe a part of a corpus. Raises UsageError for one without a batch of the corpus."""
+        skipped, sizes = dict(self.corpus.skipped), self._sizes
+        if not any(sizes) and not self._counts.corpus.skipped:
             raise UsageError(
                 f"part {part.number} of {part.of} is empty because the corpus is too small; "
                 "divide the corpus into fewer parts"
@@ -455,7 +472,7 @@ class ScoringRun:
 
         A share is fetched once the next one is launched, so that a device need not wait.
         """
-        waiting: Callable[[], HeadScores] | None = None
+        waiting: Fetch | None = None
         for launch in one_ahead(self._encoded(saved)):
             fetch = launch()
             if waiting is not None:
@@ -464,7 +481,7 @@ class ScoringRun:
         if waiting is not None:
             yield waiting()
 
-    def _encoded(self, saved: OpenParts | None) -> Iterator[Callable[[], Callable[[], HeadScores]]]:
+    def _encoded(self, saved: OpenParts | None) -> Iterator[Launch]:
         """Cut each share of this process into word pieces; yield the function that launches it.
 
         Every process cuts divided windows, whose batches follow from the lengths of all examples.
@@ -483,7 +500,7 @@ class ScoringRun:
                 work.places = share.places(batches)
                 work.places_of_shares = [one.places(batches) for one in shares]
             if saved is not None and mine is not None and is_saved:
-                yield partial(partial, self._read, saved, mine.name)
+                yield self._launch_reading(saved, mine.name)
             elif mine is not None:
                 counts = cut if mine.is_first else Record()
                 yield partial(self._launch, mine, examples, batches, counts, saved)
@@ -514,7 +531,7 @@ class ScoringRun:
         batches: Sequence[list[int]],
         cut: Record,
         saved: OpenParts | None,
-    ) -> Callable[[], HeadScores]:
+    ) -> Fetch:
         """Run the encoder; return the function that waits for the scores, and saves them.
 
         ``examples`` and ``batches`` are those of the whole window. ``cut`` counts its word pieces,
@@ -541,10 +558,15 @@ class ScoringRun:
 
         return fetch
 
+    def _launch_reading(self, saved: OpenParts, name: str) -> Launch:
+        """Return the function that has nothing to start, as the scores of the share are saved."""
+        return lambda: partial(self._read, saved, name)
+
     def _read(self, saved: OpenParts, name: str) -> HeadScores:
         """Return the saved scores of a share. Raises StorageError if none are saved."""
-        like = self.scorer.launch([], lambda done: None)()
-        return saved.read(name, like.decoded)
+        shape = self._reader.n_layers, self._reader.n_heads
+        form = HeadScores.without_examples(shape, self.roles, self.score)
+        return saved.read(name, form.decoded)
 
     def _settings(self) -> dict[str, Any]:
         """Return all that results of windows depend on.
@@ -552,30 +574,35 @@ class ScoringRun:
         Files and folders are among them by content, not by path; a user's own roles by their ids
         alone.
         """
-        record, corpus = self.record, self.corpus
+        corpus, options = self.corpus, self._recorded_options()
         # the roles describe the file of frequencies by its content, so its path does not matter
-        options = {name: value for name, value in record.options.items() if name != "frequencies"}
+        options.pop("frequencies", None)
+        used = versions()
         of_corpus = {name: plain(corpus.record)[name] for name in ("sentences", "spacing")}
         return {
             "corpus": {**of_corpus, "digest": corpus.content_digest()},
             **self._encoder.identity,
             "options": options,
-            "roles": {role["id"]: role for role in record.facts["roles"]},
+            "roles": {role.id: plain(role.to_record()) for role in self.roles},
             "examples of a part": self._n_examples_at_once,
-            "versions": {name: record.versions[name] for name in _VERSIONS},
+            "versions": {name: used[name] for name in _VERSIONS},
         }
 
     def _check_scored(self) -> None:
-        """Raise CorpusError if there is no example, or none with a score."""
-        skipped = self.record.corpus.skipped
-        if not self.record.corpus.examples:
+        """Raise CorpusError if there is no example, or none with a score.
+
+        Raises UsageError for a part of a corpus without a batch.
+        """
+        if not self._counts.corpus.examples:
+            record = self.make_record()
             self._sharing.forget()
+            skipped = record.corpus.skipped
             raise CorpusError(
                 "no example could be scored: "
                 + "; ".join(f"{count} {reason}" for reason, count in skipped.items())
-                + (advice_on_length(self.record) if TOO_LONG in skipped else "")
+                + (advice_on_length(record) if TOO_LONG in skipped else "")
             )
-        if not self.record.facts["scores"] and self._sharing.corpus_part is None:
+        if not self._counts.facts["scores"] and self._sharing.corpus_part is None:
             self._sharing.forget()
             raise CorpusError(
                 f"no example has a score for {listed([role.id for role in self.roles])}; choose "

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from headroles.encoding import TOO_LONG
 from headroles.record import PieceCounts, Record
-from headroles.results.shown import Shown, Warned
 from headroles.scoring.options import HALF
-from headroles.storage import plain
 from headroles.wording import listed, numbered
 
 MUCH = 0.1
@@ -160,28 +156,3 @@ def describe_run(record: Record) -> str:
         lines.append(f"scores  rounded to {HALF}, each by at most one part in 2,048")
     skipped = ", ".join(f"{reason}: {count}" for reason, count in corpus.skipped.items())
     return "\n".join([*lines, f"skipped {skipped or 'nothing'}\n"])
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """What commands print of a finished run: its description and warnings."""
-
-    record: Record
-
-    @property
-    def shown(self) -> tuple[Shown, ...]:
-        """The description of the run and its warnings."""
-        return describe_run(self.record), *map(Warned, warnings_of_run(self.record))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the summary for scripts."""
-        facts = {name: getattr(self.record, name) for name in ("model", "corpus", "options")}
-        return {**plain(facts), "warnings": warnings_of_run(self.record)}
-
-    def whole(self) -> tuple[Shown, ...]:
-        """Return no more than is shown."""
-        return self.shown
-
-    def next_steps(self, folder: str) -> tuple[str, ...]:
-        """Return no commands."""
-        return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from functools import cached_property
 from itertools import chain
@@ -20,11 +20,12 @@ from headroles.errors import StorageError, UsageError
 from headroles.inference.doubled import Clusters, find_clusters
 from headroles.models.options import CROSS
 from headroles.record import Record, ScoreFacts
-from headroles.results.shown import Grid, Shown, Warned, as_html
-from headroles.results.stored import Stored
+from headroles.results.showing import Showing
+from headroles.results.shown import Grid, Shown, Title, Warned
 from headroles.role_names import ENDS
 from headroles.roles import (
     BIAS,
+    N_RULES,
     OFFSETS,
     OFFSETS_ACROSS,
     SCORES,
@@ -38,7 +39,7 @@ from headroles.roles import (
     roles_of,
 )
 from headroles.scoring.options import HALF
-from headroles.scoring.run_notes import warnings_of_run
+from headroles.scoring.run_notes import describe_run, warnings_of_run
 from headroles.scoring.tables import (
     FILES,
     SCORES_FILE,
@@ -47,7 +48,7 @@ from headroles.scoring.tables import (
     read_fields,
     write_blocks,
 )
-from headroles.wording import as_given
+from headroles.wording import as_given, head_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,7 @@ _OF_ROLES = ("offset_shares", "class_hits", "bounds")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class HeadScores(Stored):
+class HeadScores(Showing):
     """Scores of all examples, with the record of the run that computed them.
 
     `score_heads` and `score_attention` make them, and `HeadScores.load` reads what `save` wrote.
@@ -81,8 +82,8 @@ class HeadScores(Stored):
     >>> counts = np.array([[3], [2]])
     >>> roles, lengths = (Role("local"),), np.array([5, 4])
     >>> scores = HeadScores(("a", "b"), ("d", "d"), lengths, roles, values, counts)
-    >>> scores
-    HeadScores(1 layers x 2 heads, 1 roles, 2 examples)
+    >>> scores.n_layers, scores.n_heads, scores.n_examples
+    (1, 2, 2)
     >>> scores.of_head((0, 0), "local")
     array([2., 4.], dtype=float32)
     """
@@ -103,6 +104,12 @@ class HeadScores(Stored):
     """Number of scores that are not missing, if it is known; they are counted otherwise."""
 
     kind: ClassVar[str] = "scores"
+    question: ClassVar[str] = "How strong is each head in each role?"
+    views: ClassVar[tuple[str, ...]] = ("long", "means")
+    figures: ClassVar[Mapping[str, str]] = {"means": "headroles.drawing.means:draw_means"}
+    go_on: ClassVar[str] = (
+        "Go on with assign_roles(scores), .means(), .plot(role=...), .save(FOLDER), .in_full()."
+    )
     hint: ClassVar[str] = (
         "name folders that score or classify wrote; score models with: headroles score"
     )
@@ -162,6 +169,32 @@ class HeadScores(Stored):
         return replace(parts[0], **joined, record=record, n_scores=n_scores)
 
     @classmethod
+    def without_examples(
+        cls,
+        shape: tuple[int, int],
+        roles: Sequence[Role],
+        score: Score,
+        record: Record | None = None,
+    ) -> HeadScores:
+        """Return scores of a run, of these (layers, heads), of which no example is in memory."""
+        n_roles = len(roles)
+        n_scores = record.facts["scores"] if record is not None else 0
+        return cls(
+            ids=(),
+            documents=(),
+            lengths=np.zeros(0, np.int64),
+            roles=tuple(roles),
+            values=np.zeros((0, *shape, n_roles), np.float32),
+            counts=np.zeros((0, n_roles), np.int64),
+            score=score,
+            record=record or Record(),
+            offset_shares=_if_hit(score, np.zeros((0, n_roles, len(OFFSETS)), np.float32)),
+            class_hits=_if_hit(score, np.zeros((0, n_roles, N_RULES), np.uint16)),
+            bounds=np.zeros((0, n_roles, 2), np.float32),
+            n_scores=n_scores,
+        )
+
+    @classmethod
     def by_hand(
         cls,
         values: ArrayLike,
@@ -181,8 +214,8 @@ class HeadScores(Stored):
             UsageError: values of another shape, an unknown role, too few or too many documents, or
                 bounds below 0 of roles that are no contrasts.
 
-        >>> HeadScores.by_hand([[[[4.0], [1.0]]], [[[5.0], [2.0]]]], ["local"])
-        HeadScores(1 layers x 2 heads, 1 roles, 2 examples)
+        >>> HeadScores.by_hand([[[[4.0], [1.0]]], [[[5.0], [2.0]]]], ["local"]).n_heads
+        2
         """
         table = np.asarray(values, dtype=np.float32)
         if table.ndim != 4 or table.shape[3] != len(roles) or 0 in table.shape:
@@ -240,33 +273,79 @@ class HeadScores(Stored):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __repr__(self) -> str:
-        return (
-            f"HeadScores({self.n_layers} layers x {self.n_heads} heads, "
-            f"{len(self.roles)} roles, {self.n_examples} examples)"
-        )
-
-    def _repr_html_(self) -> str:
-        return as_html(self.summarize())
-
     def summarize(self) -> Iterator[Shown]:
-        """Yield a table of examples with a score and mean over all heads, for each role."""
-        yield repr(self)
-        rows = []
-        for place, role in enumerate(self.roles):
-            if role.control:
-                continue
-            n = int((self.counts[:, place] > 0).sum())
-            mean = f"{np.nanmean(self.values[..., place]):.3f}" if n else "-"
-            rows.append((role.id, str(n), mean))
-        yield Grid(("role", "examples", "mean score"), tuple(rows))
+        """Yield the description of the run and its warnings, which the record alone has."""
+        if self.record.is_by_hand:
+            yield (
+                f"{self.n_layers} layers x {self.n_heads} heads, {len(self.roles)} roles, "
+                f"{self.n_examples} examples"
+            )
+        yield describe_run(self.record)
         yield from map(Warned, warnings_of_run(self.record))
+
+    def details(self) -> Iterator[Shown]:
+        """Yield a table of roles: examples with a score, mean over all heads, strongest head."""
+        if not self.n_examples:
+            return
+        means = self.means().groupby("role", sort=False)
+        rows = []
+        for role in self.roles:
+            if role.control or role.id not in means.groups:
+                continue
+            of_role = means.get_group(role.id)
+            strongest = of_role.iloc[int(of_role["mean"].to_numpy().argmax())]
+            rows.append(
+                (
+                    role.words or role.id,
+                    str(int(of_role["n"].max())),
+                    f"{of_role['mean'].mean():.3f}",
+                    head_name((int(strongest["layer"]), int(strongest["head"]))),
+                    f"{strongest['mean']:.3f}",
+                )
+            )
+        yield Title("Means")
+        yield Grid(("Role", "Examples", "All heads", "Strongest", "Its mean"), tuple(rows))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return model, corpus, options and warnings of the run, for scripts."""
+        run = {name: getattr(self.record, name) for name in ("model", "corpus", "options")}
+        return {**storage.plain(run), "warnings": self.warnings}
+
+    def next_steps(self, folder: str) -> tuple[str, ...]:
+        """Name the command that tests the scores; parts of a corpus are joined first."""
+        if self.facts.part is not None:
+            return ()
+        return (f"Test:    headroles assign {folder}",)
+
+    def clearest_role(self) -> str:
+        """Return the tested role in which a head has the greatest mean."""
+        means = self.means()
+        tested = means[means["role"].isin([role.id for role in self.roles if role.is_tested])]
+        if tested.empty:
+            raise UsageError("no role has a score to draw")
+        return str(tested["role"].iloc[int(tested["mean"].to_numpy().argmax())])
 
     @property
     def frame(self) -> pd.DataFrame:
         """A table ``example, layer, head, role, score, count``, without missing scores."""
         frame: pd.DataFrame = long_table(self.as_fields).to_pandas()
         return frame
+
+    def means(self) -> pd.DataFrame:
+        """Return a table ``role, layer, head, n, mean``: of each role that any example has."""
+        import pandas as pd
+
+        tables = []
+        for place, role in enumerate(self.roles):
+            values = self.values[..., place]
+            present = ~np.isnan(values)
+            n = present.sum(axis=0)
+            total = np.where(present, values, 0).sum(axis=0, dtype=np.float64)
+            layer, head = np.nonzero(n)
+            columns = {"layer": layer, "head": head, "n": n[layer, head]}
+            mean = total[layer, head] / n[layer, head]
+            tables.append(pd.DataFrame({"role": role.id, **columns, "mean": mean}))
+        return pd.concat(tables, ignore_index=True)
 
     def rounded(self) -> HeadScores:
         """Return the scores with values and bounds rounded to float16, stored as float32.
@@ -310,6 +389,28 @@ class HeadScores(Stored):
         return replace(
             self, **fields_of_examples, roles=tuple(self.roles[column] for column in columns)
         )
+
+    def where(
+        self,
+        role: str | Sequence[str] | None = None,
+        layer: object = None,
+        only_assigned: bool = False,
+        beyond: str | None = None,
+    ) -> HeadScores:
+        """Return the scores of roles, named as `find_roles` allows.
+
+        Raises UsageError for a role that was not scored, and for what only tables of tests have.
+        """
+        if layer is not None or only_assigned or beyond is not None:
+            raise UsageError(
+                "scores are chosen by `role` alone, as they were not tested; test them first: "
+                "headroles assign"
+            )
+        if role is None:
+            return self
+        names = [role] if isinstance(role, str) else role
+        found = [name for one in names for name in find_roles(one, self.roles)]
+        return self.select(roles=[name for name in self.role_ids if name in found])
 
     def of_head(self, head: tuple[int, int], role: str) -> Float32Array:
         """Return the scores (examples,) of one head, given as (layer, head), for a role.
@@ -450,14 +551,22 @@ def _check_heads(values: Float32Array, removed: Sequence[tuple[int, int]]) -> No
 
 
 def write_scores(
-    folder: Path, blocks: Iterable[HeadScores], record: Callable[[], Record]
-) -> Record:
-    """Write scores into an existing folder as they come, then their record; return it.
+    folder: Path, blocks: Iterable[HeadScores], is_half: bool, make_record: Callable[[], Record]
+) -> HeadScores:
+    """Write scores into an existing folder as they come, then their record.
 
-    ``record`` is that of the run, whose counts grow with the blocks. Memory does not grow with
-    their number, and the files are those of `HeadScores.save`.
+    Memory does not grow with the number of blocks, and the files are those of `HeadScores.save`.
+    ``is_half`` stores scores as float16. ``make_record`` is called once all blocks are written.
+    Returns the scores without examples.
     """
-    written = write_blocks(folder, (block.as_fields for block in blocks), is_rounded(record()))
-    files, made = storage.digests_of(folder, written), record()
-    storage.write_run(folder, {HeadScores.kind: made}, {HeadScores.kind: files})
-    return made
+    written = write_blocks(folder, (block.as_fields for block in blocks), is_half)
+    files, record = storage.digests_of(folder, written), make_record()
+    storage.write_run(folder, {HeadScores.kind: record}, {HeadScores.kind: files})
+    facts = ScoreFacts.read(record.facts)
+    roles = [*map(Role.from_record, facts.roles)]
+    return HeadScores.without_examples(record.shape, roles, SCORES[facts.score], record)
+
+
+def _if_hit(score: Score, array: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the array for scores of first choices, which alone have it."""
+    return array if score.of_first_choice else None

@@ -146,7 +146,7 @@ def test_show_prints_the_summary_of_any_results_again(
     out = tmp_path / "out"
     made = run_well("score", bert_folder, treebank, "--out", out).stdout
     assert run_well("show", out).stdout == made.replace(f"written to {out}\n", "").replace(
-        "".join(line + "\n" for line in made.splitlines() if line.startswith("Next:")), ""
+        "".join(line + "\n" for line in made.splitlines() if line.startswith("Test:")), ""
     )
     run_well("assign", out)
     with speaking_of_flags():

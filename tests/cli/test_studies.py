@@ -70,7 +70,7 @@ export OUT/shifts --format json                      => syntactic:nsubj:to_depen
 best HITS --alpha 0.1 --json                         => "alpha": 0.1
 best HITS --out OUT/best                             => headroles report OUT/best
 export OUT/best                                      => role,half,layer,head
-best HITS --top 2 --model BERT => The best 2 heads of each role ... 2 heads one head best offset
+best HITS --top 2 --model BERT => The best 2 heads of each role ... 2 heads One head Best offset
 """,
     "heads to use, as JSON, and in a sentence of one's own": """
 classify BERT SAMPLE --threshold 0.5 --roles local --out OUT
@@ -89,7 +89,7 @@ examples HITS --head 1-2 --role rare --n 3   => (rare): the hit scores near
 examples HITS --head 1-2 --role rare --n 3   => word a gives word b 0.62
 """,
     "tokens": """
-tokens BERT TREEBANK --out OUT                       => classifier ... separators ... punctuation
+tokens BERT TREEBANK --out OUT                       => classifier tokens ... separators
 export OUT --view summary => group,tokens,weights,norms,layer_norms,length,norms_less_weights
 tokens BERT TREEBANK --frequencies COUNTS --out OUT --overwrite --json => "n_clusters": 2
 """,

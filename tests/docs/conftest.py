@@ -14,7 +14,7 @@ from tests.docs.pages import REPOSITORY
 from tests.scoring.test_targets import PAIRS, make_model
 from tests.tasks.conftest import SENTENCES, make_task_model, save
 
-MODELS = "MODEL MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
+MODELS = "MODEL bert-base-uncased MINILM-L6 model path/to/encoder pretrained fine-tuned".split()
 REACTIONS = "path/to/reaction-encoder"
 PIECES = "[PAD] [UNK] [CLS] [SEP] >> Br Cl C N O S F c n s ( ) = . 1"
 TREEBANKS = (

@@ -362,7 +362,7 @@ def test_contrasts_equal_their_definition(
             expected = reference_scores(planted(ids, layer), tokens, *asked)
             assert largest_difference(own[layer], roles, expected, size[layer]) <= 1
     assert n_long > 10
-    controls = run.record.facts["controls"]
+    controls = run.make_record().facts["controls"]
     assert 20 < controls[ARCS_LEFT_OUT] < controls[ARCS] / 2
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -108,15 +110,52 @@ def test_long_table_has_a_row_per_score() -> None:
         assert row.count == scores.counts[example, role]
 
 
-def test_shows_its_size_and_a_mean_for_each_role_with_scores() -> None:
+def test_shows_its_size_and_in_full_the_strongest_head_of_each_role_with_scores() -> None:
     scores = make_scores()
-    assert repr(scores) == "HeadScores(2 layers x 3 heads, 3 roles, 5 examples)"
+    assert repr(scores).startswith("2 layers x 3 heads, 3 roles, 5 examples\n")
     assert (scores.n_layers, scores.n_heads, scores.n_examples) == (2, 3, 5)
-    shown = scores._repr_html_()
-    assert f"{np.mean(scores.values[..., 0]):.3f}" in shown
-    assert f"{np.nanmean(scores.values[..., 1]):.3f}" in shown
-    assert "<td>-</td>" in shown
-    assert "HeadScores(2 layers" in shown
+    assert "2 layers x 3 heads" in scores._repr_html_()
+    rows = [line.split()[-4:] for line in scores.in_full().partition("Means\n")[2].splitlines()[1:]]
+    assert [row[0] for row in rows] == ["5", "3"]  # examples; the third role has no score
+    for role, row in enumerate(rows):
+        means = np.nanmean(scores.values[..., role], axis=0)
+        layer, head = np.unravel_index(means.argmax(), means.shape)
+        assert row[1:] == [f"{means.mean():.3f}", f"{layer}-{head}", f"{means.max():.3f}"]
+
+
+def test_means_are_those_of_loops_over_the_examples_that_have_a_score() -> None:
+    scores = make_scores()
+    means = scores.means().set_index(["role", "layer", "head"])
+    assert {role for role, _, _ in means.index} == {*ROLES[:2]}
+    for (role, layer, head), row in means.iterrows():
+        some = [float(one) for one in scores.of_head((layer, head), role) if not np.isnan(one)]
+        assert row["n"] == len(some)
+        assert row["mean"] == pytest.approx(sum(some) / len(some), rel=1e-6)
+
+
+def test_scores_export_and_draw_as_every_result_does() -> None:
+    scores = make_scores()
+    assert scores.export("csv").decode().count("\n") == 1 + len(scores.frame)
+    means = pd.read_csv(io.BytesIO(scores.export("csv", view="means")))
+    assert np.allclose(means["mean"], scores.means()["mean"])
+    axes = scores.plot(role=ROLES[0])
+    drawn = axes.collections[0].get_array()
+    assert np.allclose(drawn, np.mean(scores.values[..., 0], axis=0))
+    assert scores.plot().get_title()
+    with pytest.raises(UsageError, match="figure of the scores called"):
+        scores.plot("curves")
+    with pytest.raises(UsageError, match="as they were not tested"):
+        scores.where(layer=0)
+    assert scores.where(ROLES[1]).role_ids == (ROLES[1],)
+
+
+def test_scores_that_are_in_a_folder_alone_say_the_same_of_their_run(tmp_path: Path) -> None:
+    """Commands write windows as they come, and hold no example when they print the run."""
+    scores = make_scores()
+    alone = HeadScores.without_examples((2, 3), scores.roles, scores.score, scores.record)
+    assert alone.record == scores.record
+    assert alone.to_json() == scores.to_json()
+    assert not list(alone.details())
 
 
 def rewrite(folder: Path, name: str, table: pa.Table) -> None:

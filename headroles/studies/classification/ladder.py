@@ -52,6 +52,13 @@ class Count:
         return f"none shown; {self.open_tests}: add documents"
 
     @property
+    def none_in_cell(self) -> str:
+        """The same for the cell of a grid."""
+        if not self.n_open:
+            return "none"
+        return f"{self.n_open} of {self.n_tests} undecided"
+
+    @property
     def open_tests(self) -> str:
         """How many tests are undecided, in words."""
         return f"{self.n_open} of {numbered(self.n_tests, 'test')} undecided"

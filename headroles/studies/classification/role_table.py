@@ -84,7 +84,6 @@ _DEFINITIONS = {
 }
 """What each score measures, and the work that defines it."""
 _UNITS_IN_PAPERS = {BIAS.name: " times uniform attention", EXCESS.name: "", HIT.name: " of words"}
-_NONE_SHOWN = "none shown: add texts"
 _WHOLE, _PARTS = "delimiter", {"delimiter:cls", "delimiter:sep"}
 """A role that adds nothing to its parts."""
 
@@ -559,7 +558,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 continue
             which = named_heads(count.heads, self.scored.model.layers)
             if not count.heads:
-                which = _NONE_SHOWN if count.n_open else "none"
+                which = count.none_in_cell
             best = next(iter(Grid.from_frame(strongest[:1], cells).rows), ("", ""))
             rows.append((words, str(len(count.heads)), str(len(count.undecided)), which, *best))
         if rows:

@@ -127,20 +127,20 @@ class DropsByTask(Result[CorrectionOptions, NoFacts]):
         """Count removals that matter, and tabulate the largest drops."""
         rows = self.frame[self.frame["measure"] == LOSS]
         worse, more = (rows["answer"] == WORSE).sum(), (rows["deviates"] == MORE).sum()
-        n_removals = rows["removed"].nunique()
+        n_removals, n_open = rows["removed"].nunique(), (rows["answer"] == UNDECIDED).sum()
         yield (
-            f"{n_removals} removals in {len(self.tasks)} tasks "
-            f"({listed(self.tasks, 6)}): {worse} of {len(rows)} make the loss worse,\n"
-            f"{more} matter more for their task than for the others."
+            f"{n_removals} sets of heads were removed in each of {len(self.tasks)} tasks "
+            f"({listed(self.tasks, 6)}). Of {len(rows)} removals, {worse} are shown to raise the "
+            f"loss ({n_open} undecided), and {more} to matter more for their task than for others."
         )
         largest = rows.nlargest(1, "relative_drop").iloc[0]
         yield (
-            f"Largest: without {largest['removed']} the loss of {largest['task']} changes by "
-            f"{largest['relative_drop']:+z.1%}."
+            f"The largest change: without {largest['removed']}, the loss of {largest['task']} "
+            f"changes by {largest['relative_drop']:+z.1%}."
         )
         shown = self.largest(self.measure, _TABULATED)
         which = f" (the {len(shown)} largest of {n_removals})" if len(shown) < n_removals else ""
-        yield Title(f"{self.measure} lost without{which}")
+        yield Title(f"Share of {self.measure} lost{which}")
         has_limits = len(self.tasks) <= _WITH_INTERVALS
         rows_of_grid = []
         for removed, by_task in shown.items():
@@ -150,8 +150,8 @@ class DropsByTask(Result[CorrectionOptions, NoFacts]):
                 interval = limits if has_limits and not np.isnan(row["ci_low"]) else ""
                 cells.append(f"{row['relative_drop']:+z.1%}{interval}{_marks(row):2}")
             rows_of_grid.append(tuple(cells))
-        yield Grid(("", *self.tasks), tuple(rows_of_grid))
-        yield "* differs from 0; > more, < less than in the other tasks."
+        yield Grid(("Removed", *self.tasks), tuple(rows_of_grid))
+        yield "* shown to differ from 0; > shown to be more, < to be less, than in the other tasks."
         yield from map(Warned, self.record.warnings)
 
 

@@ -25,6 +25,7 @@ from headroles.results.consistency import Rule, equal_to, inside
 from headroles.results.result import NoFacts, Result
 from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown
 from headroles.roles import (
+    BIAS,
     HIT,
     UPOS,
     ClassRules,
@@ -142,11 +143,11 @@ class BestHeads(Result[BestOptions, NoFacts]):
         documents = "examples" if corpus.documents == 1 else "documents"
         about = self._about
         yield (
-            f"The best {about.head} of each role, chosen on one half of the {documents}: "
-            f"{about.text} on the other half, beside {about.beside} (means of both halves)."
+            f"The best {about.head} of each role, chosen on one half of the {documents} and "
+            f"measured on the other: {about.text}, next to {about.beside} (means of both halves)."
         )
         order = frame.groupby("role", sort=False)["gain"].mean().sort_values(ascending=False)
-        rows, left = [], frozenset(["head", about.compared])
+        rows, left = [], frozenset(["Head", about.compared])
         for role in order.index[:_SHOWN]:
             halves = frame[frame["role"] == role]
             heads = (halves["layer"].astype(str) + "-" + halves["head"].astype(str)).unique()
@@ -156,7 +157,7 @@ class BestHeads(Result[BestOptions, NoFacts]):
             least = halves[list(about.least)].dropna(axis=1)
             is_more = "yes" if (least > 0).all(axis=None) else "not shown"
             rows.append((self.in_words(role), " or ".join(heads), *cells, is_more))
-        yield Grid(("Role", "head", *about.columns, about.compared), tuple(rows), left=left)
+        yield Grid(("Role", "Head", *about.columns, about.compared), tuple(rows), left=left)
         if len(order) > _SHOWN:
             yield Pointer(f"{len(order) - _SHOWN} more roles: {SEE_FULL}")
         yield from self._about_rules(order.index)
@@ -172,38 +173,39 @@ class BestHeads(Result[BestOptions, NoFacts]):
         if (top := self.options.top) is not None:
             return _Compared(
                 head=f"{top} heads",
-                text="how often the word that they attend to most is right",
-                beside="the best head, the best fixed offset and the best class rule",
-                columns={f"{top} heads": "precision", "one head": "head_precision"}
-                | {"best offset": "offset_precision", "class rule": "class_precision"},
-                compared="more than one",
+                text="how often the word with most attention is right",
+                beside="the best head, offset and class rule",
+                columns={f"{top} heads": "precision", "One head": "head_precision"}
+                | {"Best offset": "offset_precision", "Class rule": "class_precision"},
+                compared="Beats one head",
                 least=("top_gain_low",),
             )
         score = self._score
         if score == HIT.name and self.frame["class_mean"].isna().all():
             return _Compared(
                 head="head",
-                text="its share of first choices",
+                text="how often its first choice is right",
                 beside="the best fixed offset",
-                columns={"hits": "mean", "best offset": "offset_mean"},
-                compared="more than offset",
+                columns={"Right": "mean", "Best offset": "offset_mean"},
+                compared="Beats offset",
                 least=("gain_ci_low",),
             )
         if score == HIT.name:
             return _Compared(
                 head="head",
-                text="its share of first choices",
-                beside="the best fixed offset and the best class rule",
-                columns={"hits": "mean", "best offset": "offset_mean", "class rule": "class_mean"},
-                compared="more than both",
+                text="how often its first choice is right",
+                beside="the best offset and class rule",
+                columns={"Right": "mean", "Best offset": "offset_mean", "Class rule": "class_mean"},
+                compared="Beats both",
                 least=("gain_ci_low", "class_gain_ci_low"),
             )
+        unit = "x uniform" if score == BIAS.name else f"{score} score"
         return _Compared(
             head="head",
             text="its mean score",
-            beside="what of it is beyond distance",
-            columns={f"{score} score": "mean", "beyond distance": "gain"},
-            compared="more than distance",
+            beside="the part that distance does not explain",
+            columns={unit: "mean", "Above same distance": "gain"},
+            compared="Beats distance",
             least=("gain_ci_low",),
             digits=".2f",
         )
@@ -211,7 +213,7 @@ class BestHeads(Result[BestOptions, NoFacts]):
     def _about_rules(self, roles: Iterable[str]) -> Iterator[str]:
         """Name class rules that find more than the heads do, those that find most first."""
         columns, score = [*self._about.columns.values()], self._score
-        if "class rule" not in self._about.columns:
+        if "Class rule" not in self._about.columns:
             if score == HIT.name:
                 yield (
                     "These scores were saved by a version that did not count the hits of the "
@@ -228,7 +230,7 @@ class BestHeads(Result[BestOptions, NoFacts]):
                 f"the best {self._about.head} {by_heads[str(role)]:.0%}."
             )
         if (more := len(winners) - _RULES_SHOWN) > 0:
-            yield f"Class rules find more than the best {self._about.head} for {more} other roles."
+            yield f"Class rules beat the best {self._about.head} in {more} other roles too."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,12 @@ ALL_LAYERS = "all"
 GROUPS = ("classifier", "separators", "punctuation", "other")
 """Kinds of tokens: every token is of one."""
 CLASSIFIER, SEPARATORS, PUNCTUATION, OTHER = GROUPS
+_IN_WORDS = {
+    CLASSIFIER: "classifier tokens",
+    SEPARATORS: "separators",
+    PUNCTUATION: "punctuation marks",
+    OTHER: "other tokens",
+}
 PUNCTUATION_AND_OTHER = "words"
 """Punctuation and other tokens together."""
 PER_TOKEN = ("weights", "norms", "layer_norms", "length")
@@ -156,28 +162,32 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
 
     def summarize(self) -> Iterator[Shown]:
         """Name the tokens that get most beyond their share, by weights and by norms."""
-        documents = f" in {self.facts['n_clusters']} documents"
+        documents = ""
+        if self.facts["clustered_by"] != "none":
+            documents = f" in {self.facts['n_clusters']} documents"
         yield (
-            f"{self.record.model.name}: where attention goes, mean over layers, heads and "
-            f"{self.record.corpus.examples} examples"
-            f"{documents * (self.facts['clustered_by'] != 'none')}."
+            f"Where the attention of {self.record.model.name} goes, averaged over layers, heads "
+            f"and {self.record.corpus.examples} examples{documents}. Norms are weights times the "
+            "length of what a token passes on."
         )
         table = self.summary()
         if ALL_LAYERS in set(self.frame["layer"]):
             times = table.loc[self.present, [WEIGHTS, NORMS]].div(table[TOKENS], axis=0).dropna()
-            groups, most = times.idxmax(), times.max()
+            names = times.rename(index=_IN_WORDS).idxmax()
+            most = times.max()
             yield (
-                f"Beyond their share of the tokens, the {groups[WEIGHTS]} tokens get most weights "
-                f"({most[WEIGHTS]:.1f} times),\nand by norms the {groups[NORMS]} tokens "
+                f"By weights, {names[WEIGHTS]} get most for their number "
+                f"({most[WEIGHTS]:.1f} times uniform attention); by norms, {names[NORMS]} do "
                 f"({most[NORMS]:.1f} times)."
             )
         table = table[[TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
-        titles = (name.replace("_", " ") for name in table.columns[:-1])
+        table.index = table.index.map(_IN_WORDS)
         cells = table.map(partial(in_digits, digits=3)).reset_index()
-        yield Grid(("group", *titles, "||f||"), tuple(cells.itertuples(index=False, name=None)))
+        titles = ("Target", "Tokens", "Weights", "Norms", "Difference", "Norms of layers", "Length")
+        yield Grid(titles, tuple(cells.itertuples(index=False, name=None)))
         for group in GROUPS:
             if group not in self.present:
-                yield Warned(f"No example has tokens of the group {group}.")
+                yield Warned(f"No example has {_IN_WORDS[group]}.")
         yield from map(Warned, warnings_of_run(self.record))
 
 

@@ -165,22 +165,21 @@ class Collaboration(Result[CollaborateOptions, CollaborationFacts]):
         facts, sums = self.facts, self.frame[["parameters", "parameters_before"]].sum()
         whole = facts["parameters_after"] / facts["parameters_before"]
         yield (
-            f"Queries and keys have {sums['parameters'] / sums['parameters_before']:.0%} of the "
-            f"original's parameters, the encoder {whole:.1%}."
+            f"Queries and keys keep {sums['parameters'] / sums['parameters_before']:.0%} of their "
+            f"parameters, the whole encoder {whole:.1%}."
         )
         slower = [passed["tokens"] for passed in facts["passes"] if passed["multiplications"] > 1]
         if slower:
             yield (
-                f"From {slower[0]} tokens on attention takes more multiplications than before, as "
-                "every head uses all shared dimensions. For speed prune heads, or pass "
+                f"Attention needs more multiplications than before from {slower[0]} tokens on, "
+                "because every head uses all shared dimensions. To save time, prune heads, or pass "
                 "`method='per-head'`."
             )
         yield (
-            "Attention diverges from the original's by "
-            f"{self.frame['divergence_held_out'].mean():.4f} nats on text held out (mean over "
-            "layers)."
+            "On text that the fit did not see, attention diverges from the original's by "
+            f"{self.frame['divergence_held_out'].mean():.4f} nats (mean over layers)."
         )
-        cells = {"tokens": "{tokens}", "multiplications of scores": "{multiplications:.2f}"}
+        cells = {"Tokens": "{tokens}", "Multiplications, times before": "{multiplications:.2f}"}
         yield Grid.from_frame(pd.DataFrame(facts["passes"]), cells)
         if task := facts["task"]:
             yield Title(f"{task['examples']} examples of {task['file']}")
