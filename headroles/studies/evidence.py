@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ from headroles.testing.evidence import (
 from headroles.testing.hypotheses import Hypotheses, size_of, size_of_scores
 from headroles.testing.notes import FEW, is_skewed
 from headroles.testing.options import LevelOptions, TestOptions
-from headroles.testing.steps import Leg, Step, all_of, any_of, take_step
+from headroles.testing.steps import LEAST, Leg, Step, all_of, any_of, take_step
 
 BEYOND_TREES = "beyond_trees"
 """The contrast with the control of other trees, example by example."""
@@ -271,6 +272,20 @@ class RoleHypotheses:
                 )
                 notes = np.where(is_shown & (notes == ""), reasons.astype(object), notes)
             is_shown = is_shown & (evidence != step)
+        return notes
+
+    def lacks_documents(
+        self, evidence: NDArray[np.object_], options: TestOptions
+    ) -> NDArray[np.object_]:
+        """Note (T,) where the step after ``evidence`` has too few documents to be shown."""
+        notes = np.full(self.means.n_tests, "", dtype=object)
+        for before, step in pairwise(STEPS):
+            for leg in self._legs_of(step):
+                counts = leg.spread(leg.hypotheses.moments.n_clusters)
+                is_lacking = (evidence == before) & (notes == "") & leg.lacks_units(options)
+                for test in np.flatnonzero(is_lacking):
+                    units = f"{LEAST} {leg.hypotheses.units}"
+                    notes[test] = f"{step} is open: it takes {units}, and has {counts[test]:.0f}"
         return notes
 
     def certified(self, options: TestOptions) -> NDArray[np.str_]:

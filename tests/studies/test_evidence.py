@@ -30,7 +30,7 @@ DOCUMENTS = [f"d{k}" for k in range(40)]
         (BETWEEN, 40, ""),
         (BETWEEN, 20, ""),
         (BETWEEN, 19, "attractors rests on 19 documents"),
-        (NEAR, 4, "class rests on 4 documents"),
+        (NEAR, 10, "class rests on 10 documents"),
         (BEYOND_OFFSET, 5, "distance rests on 5 documents"),
         ("trees", 3, "distance rests on 3 documents"),
         ("trees", 1, "distance rests on no other trees, which too few sentences find"),
@@ -47,10 +47,27 @@ def test_a_step_that_few_documents_show_is_noted(short: str, n: int, note: str) 
     assert row["note"] == note
 
 
+@pytest.mark.parametrize(
+    ("short", "evidence"), [(NEAR, "distance"), (NEAR_BACK, "distance"), (BETWEEN, "class")]
+)
+def test_a_further_step_takes_ten_documents(short: str, evidence: str) -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, (40, 1, 1, len(ROLES)))
+    values = noise + np.array([9.0, 4.0, 4.0, 4.0, 4.0, 1.0])
+    values[9:, ..., ROLES.index(contrast_of(ARC, short))] = np.nan
+    bounds = np.broadcast_to(np.array([0.0, 12.0], np.float32), (40, len(ROLES), 2))
+    scores = replace(make_scores(values, ROLES, DOCUMENTS), bounds=bounds)
+    row = assign_roles(scores).frame.iloc[0]
+    assert row["evidence"] == evidence
+    step = "attractors" if short == BETWEEN else "class"
+    assert row["note"] == f"{step} is open: it takes 10 documents, and has 9"
+    # bets are valid with any number of documents: they do not ask for ten
+    assert "it takes" not in assign_roles(scores, test="betting").frame.iloc[0]["note"]
+
+
 def test_steps_that_are_not_shown_are_not_noted() -> None:
     noise = np.random.default_rng(0).normal(0, 0.1, (40, 1, 1, len(ROLES)))
     values = noise + np.array([9.0, 4.0, 0.0, 4.0, 4.0, 1.0])  # not beyond the nearest of the class
-    values[4:, ..., 2:5] = np.nan
+    values[19:, ..., 2:5] = np.nan
     row = assign_roles(make_scores(values, ROLES, DOCUMENTS)).frame.iloc[0]
     assert row["evidence"] == "distance"
     assert row["note"] == ""

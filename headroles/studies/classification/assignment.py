@@ -337,8 +337,9 @@ def _frame(scores: HeadScores, tested: RoleHypotheses, options: AssignOptions) -
     against = np.where(
         is_against, "the certified answer, for certified_mean, is " + frame["certified"], ""
     )
-    rests_on = tested.rests_on_little(frame["evidence"].to_numpy(), options.tests)
-    noted = [rests_on, notes, against]
+    evidence = frame["evidence"].to_numpy()
+    rests_on = tested.rests_on_little(evidence, options.tests)
+    noted = [rests_on, tested.lacks_documents(evidence, options.tests), notes, against]
     if answered.notes is not None:
         noted.insert(0, answered.notes)
     frame["note"] = ["; ".join(filter(None, texts)) for texts in zip(*noted, strict=True)]
