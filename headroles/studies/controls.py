@@ -1,4 +1,4 @@
-"""Controls: a corpus with permuted words, and models with permuted weights or with noise."""
+"""Controls: a corpus with permuted words; models with permuted weights, moved heads, or noise."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from headroles.corpus import Corpus, Sentence, Skipped
+from headroles.models.heads.shuffling import shuffle_heads
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,6 +58,18 @@ def with_permuted_weights(
         return weights.flatten()[order].view_as(weights)
 
     return _changed(model, seed, permute, chosen)
+
+
+def with_shuffled_heads(model: PreTrainedModel, seed: int) -> PreTrainedModel:
+    """Return a copy of the model with all heads in random order over all layers.
+
+    Each head is one of the model, in a layer that it was not trained for: what single heads do by
+    themselves stays, what they learnt to do together goes. Raises ModelSupportError as
+    `shuffle_heads`.
+    """
+    copy = deepcopy(model)
+    shuffle_heads(copy, seed)
+    return copy
 
 
 def with_noise(model: PreTrainedModel, share: float, seed: int) -> PreTrainedModel:

@@ -2,7 +2,8 @@
 
 Values of documents have beta distributions as skewed as shares of first choices are; means are
 exactly at the threshold. Claims that are compared with control models are tested on copies of a
-model with permuted weights, each against five others, over at most 300 sentences of a treebank.
+model with permuted weights, and with heads shuffled over layers, each against five others, over at
+most 300 sentences of a treebank.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from headroles.studies.claims.measured import (
     Measured,
     few_documents,
 )
-from headroles.studies.controls import with_permuted_weights
+from headroles.studies.controls import with_permuted_weights, with_shuffled_heads
 from headroles.testing.evidence import PValues
 from headroles.testing.hypotheses import Hypotheses
 
@@ -43,7 +44,7 @@ def study_claims(places: list[Path], n: int) -> Iterator[Row]:
 
 
 def study_copies(places: list[Path], n: int) -> Iterator[Row]:
-    """Test claims on copies of a model with permuted weights."""
+    """Test claims on copies of a model with permuted weights, and with shuffled heads."""
     model, treebank = places
     return rows_of(on_copies(str(model), treebank, COPIES), n)
 
@@ -146,7 +147,8 @@ def separators(rng: np.random.Generator) -> tuple[PValues, PValues]:
         return made(of_tokens=lambda group, name: layers, tokens=(layers, np.arange(len(values))))
 
     own = model(shares(rng, 0.5))
-    own.few, own.permuted = own, [model(np.full((9, 1), 0.05 + k / 1e3)) for k in range(5)]
+    own.few, own.shuffled = own, []
+    own.permuted = [model(np.full((9, 1), 0.05 + k / 1e3)) for k in range(5)]
     return sides("separators-middle", own)
 
 
@@ -204,25 +206,32 @@ def agreement(r: float, rng: np.random.Generator) -> tuple[PValues, PValues]:
     return sides("tasks-agree", made(tasks=two(), untrained_tasks=two()))
 
 
+COPIES_IN_WORDS = {
+    "permuted": ("permuted weights", with_permuted_weights),
+    "shuffled": ("heads shuffled over layers", with_shuffled_heads),
+}
+
+
 def on_copies(model: str, treebank: Path, n: int) -> Iterator[tuple[str, str, Draw]]:
-    """Test claims on copies of a model with permuted weights, each against five others."""
+    """Test claims on copies of a model of each kind, each against five others."""
     options = ClaimOptions()
     network = load_encoder(model, options).model
     few = few_documents(read_conllu(treebank), CONTROL_SENTENCES)
-    copies: list[Any] = [
-        Measured(partial(with_permuted_weights, network, seed), few, options) for seed in range(n)
-    ]
-    for one in copies:
-        one.few = one
+    for kind, (words, copy) in COPIES_IN_WORDS.items():
+        copies: list[Any] = [
+            Measured(partial(copy, network, seed), few, options) for seed in range(n)
+        ]
+        for one in copies:
+            one.few, one.permuted, one.shuffled = one, [], []
 
-    def draw(claim: str, rng: np.random.Generator) -> tuple[PValues, PValues]:
-        own, *others = (copies[place] for place in rng.permutation(n)[: N_CONTROLS + 1])
-        own.permuted = others
-        return sides(claim, own)
+        def draw(claim: str, rng: np.random.Generator) -> tuple[PValues, PValues]:
+            own, *others = (copies[place] for place in rng.permutation(n)[: N_CONTROLS + 1])  # noqa: B023
+            setattr(own, kind, others)  # noqa: B023
+            return sides(claim, own)
 
-    middle = ("separators-middle", "positional-heads", "rare-word-head")
-    for claim in ("special-tokens-little", "frequent-words-little", *middle):
-        yield claim, "a copy with permuted weights", partial(draw, claim)
+        middle = ("separators-middle", "positional-heads", "rare-word-head")
+        for claim in ("special-tokens-little", "frequent-words-little", *middle):
+            yield claim, f"a copy with {words}", partial(draw, claim)
 
 
 STUDIES: dict[str, tuple[Study, int]] = {

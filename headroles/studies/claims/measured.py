@@ -23,6 +23,7 @@ from headroles.corpus import (
     fold_subtype,
     prepared,
 )
+from headroles.errors import ModelSupportError
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
 from headroles.models.options import LanguageOptions
@@ -129,6 +130,16 @@ class Measured:
     def permuted(self) -> list[Measured]:
         """Copies of the model with permuted weights."""
         return self._drawn(lambda seed: controls.with_permuted_weights(self._network, seed))
+
+    @cached_property
+    def shuffled(self) -> list[Measured]:
+        """Copies of the model with heads shuffled over layers; none if its heads cannot move."""
+        network = self._network
+        try:
+            controls.with_shuffled_heads(network, 0)
+        except ModelSupportError:
+            return []
+        return self._drawn(lambda seed: controls.with_shuffled_heads(self._network, seed))
 
     @cached_property
     def reordered(self) -> Measured:

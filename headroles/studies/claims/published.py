@@ -91,15 +91,24 @@ def first_choices(measured: Measured, share: float, roles: dict[str, str]) -> Fi
         for name, role in roles.items()
     }
     whole = finding.all_of(findings) if len(roles) > 1 else findings.popitem()[1]
-    return beyond_permuted(whole, measured, best)
+    return beyond_copies(whole, measured, best)
 
 
-def beyond_permuted(
+def beyond_copies(
     result: Finding, measured: Measured, of: Callable[[Measured], float], both_sides: bool = False
 ) -> Finding:
-    """Require the effect to be unlike that of models with permuted weights."""
-    effect, draws = of(measured.few), list(map(of, measured.permuted))
-    return finding.beyond_draws(result, effect, draws, both_sides)
+    """Require the effect to be unlike that of models with permuted weights, or shuffled heads.
+
+    The control is the mean of those that are nearer to the effect.
+    """
+    effect = of(measured.few)
+    of_kinds = [
+        list(map(of, copies)) for copies in (measured.permuted, measured.shuffled) if copies
+    ]
+    for draws in of_kinds:
+        result = finding.beyond_draws(result, effect, draws, both_sides)
+    nearest = min(map(np.mean, of_kinds), key=lambda control: abs(effect - control))
+    return replace(result, control=float(nearest))
 
 
 def positional_confident(measured: Measured) -> Finding:
@@ -144,7 +153,7 @@ def of_documents(
     of_model = finding.mean_beyond(
         values(measured), threshold, measured.tokens[1], bounds, measured.alpha
     )
-    return beyond_permuted(
+    return beyond_copies(
         of_model,
         measured,
         lambda model: float(mean_of_known(values(model), 0)),

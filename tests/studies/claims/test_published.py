@@ -109,7 +109,7 @@ def test_all_of_several_is_the_largest_p_value_and_any_of_them_bonferroni() -> N
 def made(permuted: list[Any] | None = None, **parts: Any) -> Any:
     options = SimpleNamespace(seed=0, alpha=ALPHA, probability_margin=0.05)
     one = SimpleNamespace(alpha=ALPHA, options=options, **parts)
-    one.few, one.permuted = one, permuted or []
+    one.few, one.permuted, one.shuffled = one, permuted or [], []
     return one
 
 
@@ -209,12 +209,18 @@ def tokens(value: float, *permuted: float) -> Any:
         ("frequent-words-little", tokens, -0.2, 0.2, (0.01, 0.0, -0.01)),
     ],
 )
-def test_a_model_shows_it_unless_permuted_weights_do_too(
+def test_a_model_shows_it_unless_its_copies_do_too(
     claim: str, model: Any, good: float, bad: float, by_chance: tuple[float, ...]
 ) -> None:
     assert find(claim, model(good, *by_chance))[1] < ALPHA
     assert find(claim, model(bad, *by_chance))[2] < ALPHA
     assert find(claim, model(good, 0.9 * good, good, 0.95 * good))[1] > ALPHA
+    shuffled = model(good, *by_chance)
+    shuffled.shuffled = model(good, 0.9 * good, good, 0.95 * good).permuted
+    found = CLAIMS[claim].find(shuffled)
+    assert isinstance(found, Finding)
+    assert found.shown.single[0] > ALPHA
+    assert abs(found.control - found.effect) < 0.1  # the copies nearer to the model
 
 
 def test_middle_layers() -> None:
