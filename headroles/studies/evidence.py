@@ -150,11 +150,16 @@ class RoleHypotheses:
         for step in STEPS[1 : STEPS.index(beyond) + 1]:
             if step == ATTRACTORS and self.class_rules:
                 continue
-            if len(legs := self._legs_of(step)) < len(self._needed(step)):
+            if not (legs := self.all_legs_of(step)):
                 return np.full_like(log_e, np.nan)
             for leg in legs:
                 log_e = np.minimum(log_e, leg.spread(leg.hypotheses.betting.above))
         return log_e
+
+    def all_legs_of(self, step: str) -> list[Leg]:
+        """Return the hypotheses of a step; none where these scores lack one that it needs."""
+        legs = self._legs_of(step)
+        return legs if len(legs) == len(self._needed(step)) else []
 
     def _legs_of(self, step: str) -> list[Leg]:
         """Return the hypotheses of a step that these scores have."""
@@ -237,8 +242,7 @@ class RoleHypotheses:
         """
         results, before = {}, having
         for name in (CLASS, ATTRACTORS):
-            legs = self._legs_of(name)
-            if len(legs) < len(self._needed(name)):
+            if not (legs := self.all_legs_of(name)):
                 break
             results[name] = take_step(before, legs, options)
             before = results[name].together

@@ -34,6 +34,7 @@ from headroles.studies.heads import (
 from headroles.testing.evidence import NO, POSITIONAL, UNDECIDED, YES, answers
 from headroles.testing.notes import find_notes
 from headroles.testing.options import LevelOptions
+from headroles.testing.steps import LEAST
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -259,20 +260,21 @@ def _examples_of_step(
 ) -> FloatArray:
     """Return the examples (T,) that show a step of evidence, and all before it.
 
-    NaN for heads that are not planned to be shown to have the role, or that lack a contrast of the
-    step, or whose contrast is below its margin in the pilot.
+    NaN for heads that are not planned to be shown to have the role, or that lack a contrast or rule
+    of the step, or that do not exceed it by the margin in the pilot.
     """
     before = STEPS[STEPS.index(step) - 1]
     needed = frame["corpus_examples"] if before == DISTANCE else frame[f"examples_{before}"]
     needed = needed.where(frame["direction"] == YES)
-    for contrast in CONTRASTS[step]:
-        if contrast not in tested.legs:
-            return np.full(len(frame), np.nan)
-        leg = tested.legs[contrast]
+    if not (legs := tested.all_legs_of(step)):
+        return np.full(len(frame), np.nan)
+    for leg in legs:
         plan = frame.loc[leg.subjects].assign(**_measured(leg.hypotheses), corpus_examples=np.nan)
         is_planned = leg.hypotheses.is_tested & (leg.hypotheses.direction > 0)
         _plan(plan, plan[is_planned], options, int(leg.hypotheses.is_tested.sum()), n_examples)
-        of_leg = plan["corpus_examples"].reindex(frame.index)
+        # a step takes some documents, however large its effect is
+        least = np.ceil(LEAST * n_examples / plan["n_clusters"].where(plan["n_clusters"] > 0))
+        of_leg = plan["corpus_examples"].clip(lower=least).reindex(frame.index)
         needed = needed.where(needed >= of_leg, of_leg).where(of_leg.notna() & needed.notna())
     return np.asarray(needed, dtype=np.float64)
 

@@ -215,6 +215,9 @@ def test_first_choices_are_tested_beside_the_class_rule() -> None:
     assert table.facts["class_rules"] == {OBJECT: ("nearest verb on either side",) * 2}
     assert table.heads_with(OBJECT, beyond="class") == [(0, 0)]
     assert "beyond the nearest word of a class" in table.in_full()
+    planned = power_analysis(scores).frame["examples_class"]
+    assert planned[0] == 10  # it takes ten documents
+    assert planned[1:].isna().all()
     wider = assign_roles(scores, offset_margin=0.45).frame
     assert wider["class_answer"].tolist() == ["no"] * 3
     without = assign_roles(scores, threshold=0.5).frame
