@@ -441,18 +441,26 @@ class HeadScores(Showing):
     def role_of(self, head: tuple[int, int], name: str) -> str:
         """Return the id of the role that a user names, for a head given as (layer, head).
 
-        A relation means the direction in which the head is stronger: beyond distance, if contrasts
-        were scored. Raises UsageError as `of_head`.
+        A relation means the direction, and the part, in which the head is stronger: beyond
+        distance, if contrasts were scored. Raises UsageError as `of_head`.
+        """
+        return self.roles_of(head, name)[0]
+
+    def roles_of(self, head: tuple[int, int], name: str) -> list[str]:
+        """Return the ids of all roles that a user names, those first in which a head is stronger.
+
+        Raises UsageError as `of_head`.
         """
         place, named = self._place_of(head), find_roles(name, self.roles)
         contrasts = [contrast_of(role) for role in named]
         columns = contrasts if set(contrasts) <= set(self.role_ids) else named
         if len(named) == 1:
-            return named[0]
+            return named
         import pandas as pd
 
         means = [pd.Series(self.column(role)[:, place]).mean() for role in columns]
-        return named[int(np.argmax(np.nan_to_num(means, nan=-np.inf)))]
+        order = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
+        return [named[place] for place in order]
 
     def _place_of(self, head: tuple[int, int]) -> int:
         """Return the index of a head among all. Raises UsageError for one that does not exist."""

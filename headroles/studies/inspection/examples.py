@@ -127,6 +127,9 @@ class Examples(Result[ExampleOptions, ExampleFacts]):
         head = head_name((facts.layer, facts.head))
         yield f"Head {head}, {named}: {scores.format(facts.score)}."
         yield self._legend()
+        is_typed = options.text is not None or options.tokens is not None
+        if is_typed and self.known_roles([role])[0].relation and not self.frame["words"].any():
+            yield "The sentence has no words that stand in this relation."
         for row in self.frame.to_dict("records"):
             arcs = row["gives"] or row["words"]
             below = f"\n          {arcs}" if arcs else ""
@@ -180,7 +183,7 @@ def find_examples(
         score=scores.score.name,
         layer=layer,
         head=number,
-        role=scores.role_of(head, role),
+        role=chosen[0].role.id if chosen else scores.role_of(head, role),
         attention=([*seen[0].labels], seen[0].drawn()) if seen else None,
     )
     return Examples.made(

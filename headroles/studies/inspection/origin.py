@@ -200,6 +200,11 @@ class _WordByWord(AlignedEncoder):
         return self._encoded(example, cut)
 
 
+def _first_with_words(several: Sequence[Chosen]) -> Chosen:
+    """Return the first whose role has words in its example; the first of all if none has any."""
+    return next((one for one in several if any(one.marks)), several[0])
+
+
 @dataclass(frozen=True)
 class Origin:
     """What scores come from, read again: sentences, roles with their sieves, the model."""
@@ -210,20 +215,29 @@ class Origin:
     def examples(self, wanted: Sequence[Wanted]) -> list[list[Chosen]]:
         """Choose examples of several heads and roles, and read them in one pass over the treebank.
 
-        All are of the treebank, or all are the same sentence of the user's own.
+        All are of the treebank, or all are the same sentence of the user's own. Of the roles that a
+        relation names, a sentence is an example of the one in which the head is strongest among
+        those that it has words for.
 
         Raises UsageError for a head or role that the scores do not have, and an example without
         score; other errors as `read`.
         """
         typed, chosen = self._typed(wanted[0][2]), []
         for head, named, choice in wanted:
-            role = self.scores.role_of(head, named)
-            chosen.append(((int(head[0]), int(head[1])), role, self._choose(head, role, choice)))
+            several = self.scores.roles_of(head, named)[: 1 if typed is None else None]
+            rows = self._choose(head, several[0], choice)
+            chosen.append(((int(head[0]), int(head[1])), several, rows))
         every = {row for *_, rows in chosen for row in rows}
-        roles, examples = self.read([role for _, role, _ in chosen], every, typed)
+        names = [role for _, several, _ in chosen for role in several]
+        roles, examples = self.read(names, every, typed)
         return [
-            [Chosen(head, roles[role], row, score, examples[row]) for row, score in rows.items()]
-            for head, role, rows in chosen
+            [
+                _first_with_words(
+                    [Chosen(head, roles[role], row, score, examples[row]) for role in several]
+                )
+                for row, score in rows.items()
+            ]
+            for head, several, rows in chosen
         ]
 
     def _typed(self, choice: ExampleOptions) -> Corpus | None:

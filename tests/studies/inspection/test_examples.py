@@ -222,8 +222,22 @@ def test_a_sentence_of_ones_own_is_shown(scores: HeadScores, bert_folder: Path) 
     for relation, arc in (("amod", "Old -> cats"), ("obj", "bones -> eat")):  # dobj to the parser
         text = find_examples(scores, (1, 2), relation, text="Old cats eat bones.", parser=PARSER)
         assert text.frame["words"][0] in (arc, " -> ".join(arc.split(" -> ")[::-1]))
+    without = find_examples(scores, (1, 2), "obj", text="Old cats sleep.", parser=PARSER)
+    assert "The sentence has no words that stand in this relation." in repr(without)
+    assert "The sentence has no words" not in repr(text)
     with pytest.raises(UsageError, match="text names the one to show; leave tokens out"):
         find_examples(scores, (1, 2), "local", text="Old cats eat.", tokens="Old")
+
+
+def test_a_sentence_shows_the_part_of_a_relation_that_it_has(
+    bert_folder: Path, sample: Path
+) -> None:
+    """Of noun and pronoun objects the head may be stronger in those that the sentence lacks."""
+    scores = score_heads(bert_folder, read_conllu(sample), roles="syntactic")
+    for words, part in (("Cats eat bones.", "content"), ("Cats eat them.", "function")):
+        shown = find_examples(scores, (1, 2), "obj", text=words, parser=PARSER)
+        assert shown.facts.role.startswith(f"syntactic:obj/{part}:")
+        assert "eat" in shown.frame["words"][0]
 
 
 # What is refused.
