@@ -18,21 +18,20 @@ from headroles.corpus import LINKS, Sentence
 from headroles.reach import SOURCE, TARGET
 from headroles.role_names import BEYOND_OFFSET
 from headroles.roles.batch import PaddedBatch, Scope
-from headroles.roles.contrasts import Weighted, contrast_readout, contrast_with
+from headroles.roles.contrasts import contrast_readout, contrast_with
 from headroles.roles.pairs import (
     BACK,
     FindLinks,
     Link,
     Pairs,
-    PairsOfExamples,
     find_pieces,
     find_weights,
-    sums_by,
 )
 from headroles.roles.role import ARCS, Context, Role
 from headroles.roles.score import divide
 from headroles.roles.sieve import KeySets, SieveReadout
 from headroles.roles.syntactic import SyntacticOptions
+from headroles.roles.weights import PairsOfExamples, spread
 
 ALIGNED = "aligned"
 
@@ -96,14 +95,13 @@ class BeyondDiagonal(Pairs):
         totals = np.bincount(of_controls, weights=shares, minlength=n_cells)
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.links[totals[of_links] == 0]] = False
-        weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
+        weights, limits, counts = find_weights(alike, scope, pieces, is_scored)
         # the mean of a cell has the weights of all pairs of links in it
-        taken = divide(sums_by(of_links, weights, n_cells), totals[:, None])[of_controls]
-        n_taken = sums_by(at.owners, taken != 0, batch.size)
+        taken = divide(weights.sums_by(of_links, n_cells), totals[:, None])
         return contrast_readout(
             batch,
-            Weighted(pieces.at, weights, sums_by(pieces.at.owners, counted, batch.size)),
-            Weighted(at, taken * shares[:, None], n_taken),
+            (pieces.at, weights),
+            (at, spread(taken, of_controls, shares)),
             limits,
             counts,
         )

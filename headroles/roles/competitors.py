@@ -32,7 +32,6 @@ from headroles.arrays import BoolArray, FloatArray, IntArray
 from headroles.role_names import BETWEEN, NEAR, NEAR_BACK
 from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.contrasts import (
-    Weighted,
     beyond_offset,
     contrast_readout,
     contrast_with,
@@ -40,14 +39,13 @@ from headroles.roles.contrasts import (
 from headroles.roles.pairs import (
     FindLinks,
     Pairs,
-    PairsOfExamples,
     find_pieces,
     find_weights,
     pairs_in_reach,
-    sums_by,
 )
 from headroles.roles.role import Role
 from headroles.roles.sieve import KeySets, SieveReadout
+from headroles.roles.weights import PairsOfExamples, spread
 from headroles.roles.word_classes import UPOS, Words, find_words
 
 COMPETITORS = {
@@ -140,18 +138,13 @@ class BeyondCompetitors(Pairs):
         batch, pieces = scope.batch, scope.of(find_pieces, self.find)
         rivals = scope.of(find_competitors, self.find, self.contrast, self.classes)
         is_scored = pieces.is_scored & (rivals.n_of_links > 0)
-        weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
+        weights, limits, counts = find_weights(alike, scope, pieces, is_scored)
         is_read = is_scored[pieces.links]
-        of_links = sums_by(pieces.links, weights, len(is_scored))
-        taken = of_links[rivals.links] * rivals.shares[:, None]
+        of_links = weights.sums_by(pieces.links, len(is_scored))
         return contrast_readout(
             batch,
-            Weighted(
-                pieces.at.chosen(is_read),
-                weights[is_read],
-                sums_by(pieces.at.owners, counted, batch.size),
-            ),
-            Weighted(rivals.at, taken, sums_by(rivals.at.owners, taken != 0, batch.size)),
+            (pieces.at.chosen(is_read), weights.chosen(is_read)),
+            (rivals.at, spread(of_links, rivals.links, rivals.shares)),
             limits,
             counts,
         )

@@ -40,10 +40,9 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
 from sys import intern
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.arrays import MODEL_TERMS, Float32Array, FloatArray, IntArray, rounding_bound
 from headroles.corpus import Sentence
@@ -53,15 +52,14 @@ from headroles.roles.pairs import (
     FindLinks,
     Link,
     Pairs,
-    PairsOfExamples,
     find_pieces,
     find_weights,
     in_product,
-    sums_by,
 )
 from headroles.roles.role import Role
 from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
+from headroles.roles.weights import PairsOfExamples, Weights, spread
 
 PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
 ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
@@ -80,11 +78,10 @@ class BeyondOffset(Pairs):
         lacks_control = controls.totals[cells] == 0
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.links[lacks_control]] = False
-        weights, counted, limits, counts = find_weights(alike, scope, pieces, is_scored)
+        weights, limits, counts = find_weights(alike, scope, pieces, is_scored)
         # the mean of a cell has the weights of all pairs of links in it
         n_cells = len(controls.totals)
-        taken = divide(sums_by(cells, weights, n_cells), controls.totals[:, None]).astype("f4")
-        n_taken = np.bincount(controls.cells, minlength=n_cells)[:, None] * (taken != 0)
+        taken = divide(weights.sums_by(cells, n_cells), controls.totals[:, None]).astype("f4")
         of_links = {
             PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
@@ -93,30 +90,22 @@ class BeyondOffset(Pairs):
         }
         return contrast_readout(
             batch,
-            Weighted(pieces.at, weights, sums_by(pieces.at.owners, counted, batch.size)),
-            Weighted(
-                controls.at,
-                taken[controls.cells] * controls.weights[:, None],
-                sums_by(controls.owners, n_taken, batch.size),
-            ),
+            (pieces.at, weights),
+            (controls.at, spread(taken, controls.cells, controls.weights)),
             limits,
             counts,
             Counter() if self.find.is_control else Counter(of_links),
         )
 
 
-class Weighted(NamedTuple):
-    """One side of a contrast: pairs (P,) with weights (P, r), and how many count (B, r)."""
-
-    at: PairsOfExamples
-    weights: NDArray[np.floating]
-    n_terms: FloatArray
+Side: TypeAlias = tuple[PairsOfExamples, Weights]
+"""One side of a contrast: pairs, and their weights."""
 
 
 def contrast_readout(
     batch: PaddedBatch,
-    links: Weighted,
-    controls: Weighted,
+    links: Side,
+    controls: Side,
     limits: Float32Array,
     counts: IntArray,
     tally: Counter[str] | None = None,
@@ -125,13 +114,16 @@ def contrast_readout(
 
     ``limits`` (3, B, r) and ``counts`` (B, r) are those of the roles; ``tally`` counts controls.
     """
-    totals = sums_by(links.at.owners, links.weights, batch.size).astype(np.float32)
-    n_terms = links.n_terms + MODEL_TERMS + controls.n_terms
+    (at, weights), n = links, batch.size
+    totals = weights.sums_by(at.owners, n).astype(np.float32)
+    n_terms = MODEL_TERMS + sum(
+        side.counts_by(pairs.owners, n) for pairs, side in (links, controls)
+    )
     return SieveReadout(
         function=read_contrasts,
         arrays=(
-            *links.at.padded(batch, links.weights),
-            *controls.at.padded(batch, controls.weights),
+            *at.padded(batch, weights),
+            *controls[0].padded(batch, controls[1]),
             rounding_bound(1, n_terms).astype(np.float32),
         ),
         # the score's constant is part of both sides of the difference and cancels; all attention

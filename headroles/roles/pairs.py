@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
 from headroles.corpus import Sentence
@@ -31,6 +30,7 @@ from headroles.roles.batch import (
 from headroles.roles.rules import NO_RULES, ClassRules, find_class_hits, find_offset_shares
 from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, Sieve, SieveReadout
+from headroles.roles.weights import PairsOfExamples, Weights, expand, spread
 
 PIECELESS_ARCS = "arcs of words without pieces"
 FORTH, BACK = DIRECTIONS = (0, 1)
@@ -40,12 +40,6 @@ EARLIER = 2
 
 Link: TypeAlias = tuple[int, int, int]
 """Indices of the first word and of the second, and the number of the label."""
-
-
-def expand(sizes: IntArray) -> tuple[IntArray, IntArray]:
-    """Return, for sets of these sizes, the set of every member and its index within the set."""
-    owner = np.repeat(np.arange(len(sizes)), sizes)
-    return owner, np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
 
 
 @dataclass(frozen=True)
@@ -218,7 +212,7 @@ class Pairs(Sieve):
     def readout(self, alike: Sequence[Pairs], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of all pairs of pieces of all links."""
         pieces = scope.of(find_pieces, self.find)
-        weights, counted, limits, counts = find_weights(alike, scope, pieces, pieces.is_scored)
+        weights, limits, counts = find_weights(alike, scope, pieces, pieces.is_scored)
         readout = SieveReadout(
             function=in_product,
             arrays=pieces.at.padded(scope.batch, weights),
@@ -233,8 +227,8 @@ class Pairs(Sieve):
         ends = owners, words[owners, queries], words[owners, keys]
         return replace(
             readout,
-            offset_shares=find_offset_shares(scope, ends, counted, counts),
-            class_hits=find_class_hits(scope, ends, counted, [sieve.rules for sieve in alike]),
+            offset_shares=find_offset_shares(scope, ends, weights, counts),
+            class_hits=find_class_hits(scope, ends, weights, [sieve.rules for sieve in alike]),
         )
 
     def _ends(self, batch: PaddedBatch) -> tuple[IntArray, IntArray]:
@@ -266,30 +260,6 @@ class Pairs(Sieve):
 def in_product(layer: Layer, pairs: Array, weights: Array) -> Array:
     """Return sums over ``pairs`` (B, P) under ``weights`` (B, P, r)."""
     return layer.at(pairs).bmm(weights)
-
-
-class PairsOfExamples(NamedTuple):
-    """Pairs of a query and a key (P,), each of the example of a batch that is among ``owners``."""
-
-    owners: IntArray
-    queries: IntArray
-    keys: IntArray
-
-    def chosen(self, where: BoolArray) -> PairsOfExamples:
-        """Return the pairs ``where`` (P,) is True."""
-        return PairsOfExamples(*(ends[where] for ends in self))
-
-    def padded(
-        self, batch: PaddedBatch, weights: NDArray[np.floating]
-    ) -> tuple[IntArray, Float32Array]:
-        """Return pairs (B, most) as query * N + key, and their weights (B, most, r), 0 beyond."""
-        order = np.argsort(self.owners, kind="stable")
-        owners, columns = expand(np.bincount(self.owners, minlength=batch.size))
-        pairs = np.zeros((batch.size, int(columns.max(initial=-1)) + 1), dtype=np.int64)
-        padded = np.zeros((*pairs.shape, weights.shape[1]), dtype=np.float32)
-        pairs[owners, columns] = (self.queries * batch.width + self.keys)[order]
-        padded[owners, columns] = weights[order]
-        return pairs, padded
 
 
 class Pieces(NamedTuple):
@@ -357,11 +327,11 @@ def pairs_in_reach(
 
 def find_weights(
     sieves: Sequence[Pairs], scope: Scope, pieces: Pieces, is_scored: BoolArray
-) -> tuple[FloatArray, BoolArray, Float32Array, IntArray]:
+) -> tuple[Weights, Float32Array, IntArray]:
     """Return the weights under which pairs add up to the scores of r roles.
 
-    These are, for links in ``is_scored`` (2 L,): the weights (P, r), whether each pair counts
-    (P, r), constants, least and greatest scores (3, B, r), and numbers of links (B, r).
+    These are, for links in ``is_scored`` (2 L,): the weights of pairs, constants, least and
+    greatest scores (3, B, r), and numbers of links (B, r).
     """
     batch, table = scope.batch, scope.batch.of(sieves[0].find)
     # whether links in a direction, to an earlier word or not, with a label count for each role
@@ -373,26 +343,25 @@ def find_weights(
             chosen[:, 1, labels, column] = True
         else:
             chosen[sieve.direction, :, labels, column] = True
-    chosen = chosen.reshape(-1, len(sieves))
     is_back = table.second[:, 0] > table.first[:, 0]
     is_to_earlier = np.stack([~is_back, is_back])
     kinds = (np.array(DIRECTIONS)[:, None] * 2 + is_to_earlier) * n_labels + table.labels
-    kinds = kinds.ravel()
+    of_kinds = chosen.reshape(-1, len(sieves))
     # sums by kind of link first, since there are fewer kinds than links
-    cells = np.tile(table.owners, len(DIRECTIONS)) * len(chosen) + kinds
+    owners, n_kinds = np.tile(table.owners, len(DIRECTIONS)), len(of_kinds)
+    cells = owners * n_kinds + kinds.ravel()
     sums = [
-        np.bincount(cells, of_links * is_scored, batch.size * len(chosen))
+        np.bincount(cells, of_links * is_scored, batch.size * n_kinds)
         for of_links in (is_scored, *pieces.limits)
     ]
-    counts, *limits = np.array(sums).reshape(len(sums), batch.size, -1) @ chosen
-    counted = (chosen[kinds] & is_scored[:, None])[pieces.links]
-    weights = counted * pieces.weights[:, None] / np.maximum(counts, 1)[pieces.at.owners]
-    return weights, counted, divide(np.array(limits), counts).astype("f4"), counts.astype(np.int64)
-
-
-def sums_by(groups: IntArray, values: NDArray[np.generic], n: int) -> FloatArray:
-    """Sum the rows (L, r) of each of ``n`` groups, in their order, as (n, r)."""
-    n_columns = values.shape[1]
-    cells = groups[:, None] * n_columns + np.arange(n_columns)
-    sums = np.bincount(cells.ravel(), values.ravel(), n * n_columns)  # integers if it is empty
-    return sums.astype(np.float64).reshape(n, n_columns)
+    counts, *limits = np.array(sums).reshape(len(sums), batch.size, n_kinds) @ of_kinds
+    # links that are not scored are of a kind that counts for no role
+    of_kinds = np.concatenate([of_kinds, np.zeros((1, len(sieves)), dtype=bool)])
+    groups = np.where(is_scored, kinds.ravel(), n_kinds)[pieces.links]
+    weights = spread(of_kinds, groups, pieces.weights)
+    values = weights.values / counts[pieces.at.owners[weights.pairs], weights.roles]
+    return (
+        weights._replace(values=values),
+        divide(np.array(limits), counts).astype("f4"),
+        counts.astype(np.int64),
+    )

@@ -13,10 +13,11 @@ import numpy as np
 from headroles.arrays import BoolArray
 from headroles.encoding import pad
 from headroles.roles.batch import TOKENS, PaddedBatch, Scope
-from headroles.roles.pairs import PairsOfExamples, by_sum
+from headroles.roles.pairs import by_sum
 from headroles.roles.role import Role
 from headroles.roles.score import divide
 from headroles.roles.sieve import KeySets, Sets, Shared, Sieve, SieveReadout
+from headroles.roles.weights import PairsOfExamples, Weights
 
 
 def first_token(batch: PaddedBatch) -> list[Shared]:
@@ -70,7 +71,7 @@ class PairsOfTokens(Sieve):
         limits = divide((rows.limits * rows.scored).sum(axis=-1), counts)[..., None]
         return SieveReadout(
             function=by_sum,
-            arrays=pairs.padded(batch, weights[pairs.owners, pairs.queries, None]),
+            arrays=pairs.padded(batch, Weights.for_one_role(weights[pairs.owners, pairs.queries])),
             limits=limits.astype(np.float32),
             counts=counts[:, None],
             among=TOKENS,

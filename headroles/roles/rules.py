@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from headroles.arrays import BoolArray, Float32Array, IntArray
 from headroles.roles.batch import OFFSETS, OFFSETS_ACROSS, PaddedBatch, Scope
+from headroles.roles.weights import Weights
 from headroles.roles.word_classes import UPOS, Words, find_words
 
 SIDES = ("to the left", "to the right", "on either side")
@@ -137,17 +138,17 @@ Ends: TypeAlias = tuple[IntArray, IntArray, IntArray]
 
 
 def find_class_hits(
-    scope: Scope, ends: Ends, counted: BoolArray, rules: Sequence[ClassRules]
+    scope: Scope, ends: Ends, weights: Weights, rules: Sequence[ClassRules]
 ) -> NDArray[np.uint16]:
     """Count, as (B, r, `N_RULES`), the pairs of words that each rule finds.
 
-    ``counted`` (P, r) tells for which roles each pair counts, and ``rules`` are those of each role;
-    the counts beyond them are 0.
+    ``weights`` tell for which roles each pair counts, and ``rules`` are those of each role; the
+    counts beyond them are 0.
     """
     owners, _, partners = ends
     shape = scope.batch.size, len(rules), N_CLASSES, len(SIDES)
     hits = np.zeros(shape, dtype=np.int64)
-    pair, role = np.nonzero(counted)
+    pair, role = weights.pairs, weights.roles
     for source in dict.fromkeys(of_role.source for of_role in rules if of_role.classes):
         places = scope.batch.of(find_places, source)
         slots = _slots(rules, source, places.words.numbers)
@@ -203,23 +204,22 @@ def nearer(queries: IntArray, left: IntArray, right: IntArray) -> IntArray:
 
 
 def find_offset_shares(
-    scope: Scope, ends: Ends, counted: BoolArray, totals: IntArray
+    scope: Scope, ends: Ends, weights: Weights, totals: IntArray
 ) -> Float32Array:
     """Return, as (B, r, offsets), the share of pairs whose partner is at each of `OFFSETS`.
 
     Between a source and a target these are `OFFSETS_ACROSS`, from the same place.
 
-    ``counted`` (P, r) tells for which roles each pair counts, ``totals`` (B, r) how many do. The
-    share is NaN without pairs.
+    ``weights`` tell for which roles each pair counts, ``totals`` (B, r) how many do. The share is
+    NaN without pairs.
     """
     owners, queries, partners = ends
     offsets = OFFSETS
     if scope.reach.is_across:
         queries, offsets = queries - scope.batch.words_before[owners], OFFSETS_ACROSS
-    is_at = np.equal.outer(partners - queries, offsets)
-    pair, number = np.nonzero(is_at)
-    role_of, role = np.nonzero(counted[pair])
-    at = owners[pair[role_of]], role, number[role_of]
+    is_at = np.equal.outer((partners - queries)[weights.pairs], offsets)
+    entry, number = np.nonzero(is_at)
+    at = owners[weights.pairs[entry]], weights.roles[entry], number
     hits = _count((*totals.shape, len(OFFSETS)), *at)
     with np.errstate(invalid="ignore"):  # 0 / 0 gives the NaN that is wanted
         return (hits / totals[..., None]).astype(np.float32)
