@@ -694,6 +694,8 @@ def read_attention(
 def read_bitext(
     paths: PathLike | Iterable[PathLike],
     *,
+    spacing: Literal["text", "words"] = "text",
+    join_spaces: str | None = None,
     on_bad_sentence: Literal["error", "skip"] = "error",
     translations: PathLike | None = None,
     links: PathLike | None = None,

@@ -7,12 +7,12 @@ be a treebank.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 from unicodedata import category
 
 from msgspec import Meta
@@ -20,6 +20,7 @@ from msgspec import Meta
 from headroles.corpus.defects import DefectOptions
 from headroles.corpus.files import CorpusFile, PathLike, find_files, kind_of, read_lines
 from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Sentence, Skipped
+from headroles.corpus.spacing import TEXT, SpacingOptions, spaces_by_script, with_spacing
 from headroles.corpus.treebanks import SUFFIXES, read_conllu
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, path_text, takes
@@ -36,7 +37,7 @@ _PARTS = 3  # source, target, links
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitextOptions(DefectOptions):
+class BitextOptions(DefectOptions, SpacingOptions):
     """Options of reading bitexts."""
 
     title: ClassVar[str] = "Corpus"
@@ -64,6 +65,9 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
     line, or is a treebank (``.conllu``), whose sentences keep their trees; pairs of a treebank of
     sources are of its documents. Links are in a file, or there are none.
 
+    Words stand in the text with a space between them, unless one of two characters that would be
+    next to it is Chinese, Japanese, Thai, Lao, Khmer or Burmese.
+
     Nothing is read before the corpus is iterated. A defective pair then raises CorpusError with its
     place, or is skipped and counted with ``on_bad_sentence="skip"``.
 
@@ -86,7 +90,8 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
             )
         kinds = {kind_of(files[0].path), kind_of(options.translations)}
         scheme = {} if kinds & {*SUFFIXES} else {"scheme": OTHER}
-        return Corpus({**known, **origin, **scheme}, partial(_of_two_files, files[0], options))
+        corpus = Corpus({**known, **origin, **scheme}, partial(_of_two_files, files[0], options))
+        return with_spacing(corpus, options)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
         for file in files:
@@ -98,17 +103,18 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
                         at = at._replace(of_links=f"{options.links}, line {number}")
                     yield from _unless_defective(_pair_in(line, links, at), options, skipped)
 
-    return Corpus({**known, **origin, "scheme": OTHER}, read)
+    return with_spacing(Corpus({**known, **origin, "scheme": OTHER}, read), options)
 
 
-def typed_pair(text: str, links_from: int = 0) -> Corpus:
+def typed_pair(text: str, links_from: int = 0, spacing: Literal["text", "words"] = TEXT) -> Corpus:
     """Return the corpus of one pair of the user's own, ``source ||| target``, perhaps with links.
 
     Raises CorpusError for another text.
     """
     links = None if text.count(BETWEEN) >= _PARTS - 1 else ""
     pair = tuple(_pair_in(text, links, Place("pair", "the pair", links_from)))
-    return Corpus({"format": BITEXT, "scheme": OTHER}, lambda skipped: iter(pair), sentences=pair)
+    corpus = Corpus({"format": BITEXT, "scheme": OTHER}, lambda skipped: iter(pair), sentences=pair)
+    return with_spacing(corpus, SpacingOptions(spacing=spacing))
 
 
 def refuse_bitext(record: RecordedCorpus) -> None:
@@ -166,10 +172,17 @@ def _pair_in(line: str, links: str | None, place: Place) -> Iterator[Sentence]:
         if links is None:
             form += f" {BETWEEN} links"
         raise BadPair(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
-    source = _sentence(f"{place.name}.source", place.name, 0, parts[0])
-    target = _sentence(f"{place.name}.target", place.name, 1, parts[1])
-    yield source
-    yield _linked(target, parts[2], len(source.words), place)
+    source, target = (sentence_of_words(words) for words in parts[:2])
+    yield from as_pair(source, target, parts[2], place)
+
+
+def as_pair(
+    source: Sentence, target: Sentence, links: Iterable[str], place: Place
+) -> tuple[Sentence, Sentence]:
+    """Return a source and a target with their links, in a document of their own."""
+    source = replace(source, id=f"{place.name}.source", document=place.name, position=0)
+    target = replace(target, id=f"{place.name}.target", document=place.name, position=1)
+    return source, _linked(target, links, len(source.words), place)
 
 
 # Two files
@@ -236,7 +249,7 @@ def _side(file: CorpusFile, skipped: Skipped) -> tuple[frozenset[str], Iterator[
     if kind_of(file.path) in SUFFIXES:
         treebank = read_conllu(file.path)
         return treebank.undivided, treebank.read(skipped)
-    return frozenset(), (_sentence("", "", 0, line.split()) for line in file.lines())
+    return frozenset(), (sentence_of_words(line.split()) for line in file.lines())
 
 
 # Sentences
@@ -266,12 +279,12 @@ def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place)
     return replace(target, annotations={**target.annotations, "misc": tuple(cells)})
 
 
-def _sentence(name: str, document: str, position: int, words: list[str]) -> Sentence:
-    """Make a sentence without a tree; punctuation is told by its characters."""
+def sentence_of_words(words: Sequence[str]) -> Sentence:
+    """Make a sentence without a tree or a name; its characters tell punctuation and spaces."""
     marks = tuple("PUNCT" if _is_mark(word) else "X" for word in words)
-    n = len(words)
+    n, spaces = len(words), spaces_by_script(words)
     tree = (ROOT,) * n, (MISSING,) * n
-    return Sentence(name, document, position, tuple(words), *tree, {"upos": marks})
+    return Sentence("", "", 0, tuple(words), *tree, {"upos": marks}, spaces=spaces)
 
 
 def _is_mark(word: str) -> bool:

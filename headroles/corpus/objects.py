@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
@@ -10,9 +11,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from headroles.corpus.arcs import KEY, ArcsOptions, checked_spaces, sequence_of
+from headroles.corpus.bitext import BITEXT, Place, as_pair, sentence_of_words
 from headroles.corpus.rows import has_trees, rows_of, sentence_of_row
 from headroles.corpus.sentence import (
     OTHER,
+    ROOT,
     Corpus,
     Positions,
     Sentence,
@@ -24,7 +27,7 @@ from headroles.corpus.spacing import SpacingOptions, with_spacing
 from headroles.corpus.text import Pipeline, is_from_spacy, load_pipeline, paragraphs, sentence_of
 from headroles.corpus.withheld import WithheldText
 from headroles.errors import CorpusError, UsageError
-from headroles.wording import has_halves, listed, not_among
+from headroles.wording import has_halves, listed, not_among, shortened
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -36,16 +39,20 @@ Items = Iterator[tuple[int, Sentence]]
 _WANTED = (
     "come from read_conllu, read_text, read_pairs or make_corpus, or be the path of a treebank, "
     "a list of spaCy documents, of triples (words, governors, relations), of Sentence, of tokens "
-    "and arcs ({'tokens': [...], 'arcs': [[from, to, label], ...]}) or of rows of a treebank "
-    "({'tokens': [...], 'head': [...], 'deprel': [...]}), or, with a parser, texts"
+    "and arcs ({'tokens': [...], 'arcs': [[from, to, label], ...]}), of rows of a treebank "
+    "({'tokens': [...], 'head': [...], 'deprel': [...]}) or of pairs ({'source': ..., 'target': "
+    "..., 'links': '0-0 1p2'}), or, with a parser, texts"
 )
 _TREE_ROW = "tree row"
+_PAIR, _SIDES, _LINKS = "pair", ("source", "target"), "links"
+"""Kind of pairs of a source and a target, and the keys of their mappings."""
 _PARSED = {
     "doc": "a spaCy document",
     "tree": "a triple (words, governors, relations)",
     "sentence": "a Sentence",
     KEY: "a mapping with tokens and arcs",
     _TREE_ROW: "a row with tokens, head and deprel",
+    _PAIR: "a mapping with source and target",
 }
 """Kinds of objects that are parsed, in the words of messages."""
 _HALVES = (
@@ -61,6 +68,7 @@ def make_corpus(
     documents: Iterable[str | int] | None = None,
     lines: bool = False,
     least_distance: int = 1,
+    links_from: Literal[0, 1] = 0,
     spacing: Literal["text", "words"] = "text",
     join_spaces: str | None = None,
 ) -> Corpus:
@@ -85,12 +93,18 @@ def make_corpus(
               or texts) and ``deprel``: mappings, or a `datasets.Dataset` of Universal Dependencies
               or a data frame, whose columns ``lemmas``, ``upos``, ``xpos``, ``feats`` and ``misc``
               are read too.
+            - mappings with ``source`` and ``target``, or a `datasets.Dataset` or a data frame with
+              these columns: pairs of a bitext, as `read_bitext` reads them. Either is a text whose
+              words blanks separate, a list of words, or a sentence with its tree, in any of the
+              forms above. ``links`` are a text, ``"0-0 1p2"``, or a list of such links and of pairs
+              (word of the source, word of the target), which are sure ones.
             - `Sentence` objects, which name their documents themselves.
         parser: a spaCy pipeline, or the name or path of one, for texts.
         text_columns: the columns of a table that hold the text: one, or two for pairs.
         documents: names, as many as ``given`` has items.
         lines: whether every text is one sentence, even if the pipeline finds several.
         least_distance: of arcs that are read from mappings, in tokens.
+        links_from: number of the first word in the links of pairs.
         spacing: ``"text"``, or ``"words"`` for a space before every word, as in `read_conllu`.
         join_spaces: text in place of spaces inside words, such as ``_``.
 
@@ -106,6 +120,8 @@ def make_corpus(
     """
     kind, items = _kind_of(given, text_columns)
     _check_arguments(kind, parser, documents, lines)
+    if links_from != 0 and kind != _PAIR:
+        raise UsageError(f"links_from applies to pairs, but these are {kind}s; omit links_from")
     names = None if documents is None else _document_names(documents, len(items))
     options = SpacingOptions(spacing=spacing, join_spaces=join_spaces)
     if parser is None:
@@ -113,12 +129,18 @@ def make_corpus(
         if kind == KEY:
             arcs = ArcsOptions(least_distance=least_distance)
             how = {"format": KEY, "scheme": OTHER, "least_distance": arcs.least_distance}
-        made = (
-            (number, sentence)
-            for number, item in enumerate(items)
-            for sentence in _sentences_of(item, kind, number + 1, least_distance)
-        )
-        sentences = tuple(_placed(made, kind, names))
+        if kind == _PAIR:
+            sentences = tuple(_of_pairs(items, links_from, names))
+            how = {"format": BITEXT, "links_from": links_from}
+            if all(governor == ROOT for one in sentences for governor in one.governors):
+                how["scheme"] = OTHER
+        else:
+            made = (
+                (number, sentence)
+                for number, item in enumerate(items)
+                for sentence in _sentences_of(item, kind, number + 1, least_distance)
+            )
+            sentences = tuple(_placed(made, kind, names))
         text = WithheldText("the corpus")
         for sentence in sentences:
             text.count(sentence.words)
@@ -164,9 +186,13 @@ def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Ite
             f"item {number} ({type(item).__name__}) is not {_PARSED[kind]}, as item 1 is; give "
             "items of one kind"
         )
-    name = f"{kind}-{number}"
+    return _parsed(item, kind, f"{kind}-{number}".replace(" ", "-"), least_distance)
+
+
+def _parsed(item: Any, kind: str, name: str, least_distance: int = 1) -> Iterable[Sentence]:
+    """Return the sentences of an object of a kind, which is called ``name`` in messages."""
     if kind == _TREE_ROW:
-        return [sentence_of_row(item, name.replace(" ", "-"))]
+        return [sentence_of_row(item, name)]
     if kind == KEY:
         return [sequence_of({"id": name, "document": name, **item}, name, least_distance)]
     if kind == "tree":
@@ -176,6 +202,56 @@ def _sentences_of(item: Any, kind: str, number: int, least_distance: int) -> Ite
     if any(map(has_halves, (item.id, item.document, *item.words))):
         raise CorpusError(f"{name} has {_HALVES}")
     return [item]
+
+
+def _of_pairs(
+    items: Iterable[Any], links_from: int, names: tuple[str, ...] | None
+) -> Iterator[Sentence]:
+    """Yield the source and the target of each pair."""
+    positions = Positions()
+    for number, item in enumerate(items, start=1):
+        if _kind_of_item(item) != _PAIR:
+            raise CorpusError(f"item {number} ({type(item).__name__}) is not {_PARSED[_PAIR]}")
+        name = f"pair-{number}"
+        source, target = (_side_of(item[key], f"{name}.{key}") for key in _SIDES)
+        links = _links_of(item.get(_LINKS), name)
+        pair = as_pair(source, target, links, Place(name, name, links_from))
+        document = name if names is None else names[number - 1]
+        position = 2 * positions.next(document)
+        for side, sentence in enumerate(pair):
+            yield replace(sentence, document=document, position=position + side)
+
+
+def _side_of(side: Any, name: str) -> Sentence:
+    """Return a source or a target. Raises CorpusError for what is no single sentence."""
+    kind = "" if isinstance(side, str) else _kind_of_item(side)
+    if kind and kind not in ("text", _PAIR):
+        if len(sentences := [*_parsed(side, kind, name)]) == 1:
+            return sentences[0]
+        raise CorpusError(f"{name} has {len(sentences)} sentences; give one")
+    words = side.split() if isinstance(side, str) else [*side] if _is_many(side) else [side]
+    for word in words:
+        if not isinstance(word, str) or not word.strip() or has_halves(word):
+            raise CorpusError(
+                f"{name}: {shortened(repr(word))} is no word; give a text whose words blanks "
+                "separate, a list of words, or a sentence with its tree"
+            )
+    if not words:
+        raise CorpusError(f"{name} has no words; remove the pair")
+    return sentence_of_words(words)
+
+
+def _links_of(links: Any, name: str) -> list[str]:
+    """Return links in the form of bitexts: those of a text, or of a list of texts and pairs."""
+    is_empty = links is None or (isinstance(links, float) and math.isnan(links))
+    if is_empty or isinstance(links, str):
+        return [] if is_empty else links.split()
+    if not isinstance(links, Iterable) or isinstance(links, bytes | Mapping):
+        raise CorpusError(
+            f"{name}: links is {shortened(repr(links))}; give a text, as '0-0 1p2', or a list of "
+            "such links and of pairs of words"
+        )
+    return ["-".join(map(str, link)) if _is_many(link) else str(link) for link in links]
 
 
 def sentences_of_doc(doc: Doc, name: str) -> Iterator[Sentence]:
@@ -246,6 +322,11 @@ def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[
 def _kind_of(given: object, text_columns: Sequence[str] | None) -> tuple[str, Sequence[Any]]:
     """Return the kind of objects, and the objects, which can be iterated repeatedly."""
     columns = _columns_of(given)
+    if text_columns is None and {*_SIDES} <= {*(columns or ())}:
+        table: Any = given
+        named = [name for name in (*_SIDES, _LINKS) if name in (columns or ())]
+        cells = zip(*(table[name] for name in named), strict=True)
+        return _PAIR, [dict(zip(named, row, strict=True)) for row in cells]
     if text_columns is None and has_trees(columns or ()):
         return _TREE_ROW, rows_of(given, columns or ())
     if text_columns is not None or columns is not None:
@@ -265,6 +346,8 @@ def _kind_of_item(item: object) -> str:
         return "sentence"
     if is_from_spacy(item, "tokens", "Doc"):
         return "doc"
+    if isinstance(item, Mapping) and {*_SIDES} <= item.keys():
+        return _PAIR
     if isinstance(item, Mapping) and "tokens" in item:
         return KEY if KEY in item or not has_trees(item) else _TREE_ROW
     is_triple = isinstance(item, tuple | list) and len(item) in (3, 4) and all(map(_is_many, item))

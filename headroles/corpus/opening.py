@@ -75,6 +75,8 @@ def _bitext_options(record: RecordedCorpus) -> BitextOptions:
         translations=record.translations,
         links=record.links,
         links_from=record.links_from,
+        spacing=record.spacing,
+        join_spaces=record.join_spaces,
     )
 
 

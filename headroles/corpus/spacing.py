@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Annotated, ClassVar, Final, Literal
 
 from headroles.corpus.sentence import Corpus, Sentence, Skipped
@@ -30,7 +31,8 @@ class SpacingOptions(Options):
     spacing: Literal["text", "words"] = TEXT
     """Whether words have spaces before them as in the text, or always one (words).
 
-    text: as SpaceAfter=No, # text, spaCy or a field tells. Tokenizers of WordPiece see no spaces.
+    text: as SpaceAfter=No, # text, spaCy or a field tells; in bitexts none beside characters of
+    Chinese, Japanese, Thai, Lao, Khmer or Burmese. Tokenizers of WordPiece see no spaces.
     words: as versions up to 0.2 gave words to the tokenizer, for comparison with their numbers.
     """
     join_spaces: Annotated[str | None, Convert(_accept_joint)] = None
@@ -56,6 +58,31 @@ def with_spacing(corpus: Corpus, options: SpacingOptions) -> Corpus:
 
     sentences = None if corpus.sentences is None else tuple(map(respaced, corpus.sentences))
     return replace(corpus, read=read, sentences=sentences)
+
+
+_NO_SPACES = re.compile(
+    "[\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\u1780-\u17ff"  # Burmese, Khmer
+    "\u2e80-\u312f\u31a0-\u31bf\u31f0-\u9fff"  # Chinese and Japanese, with their punctuation
+    "\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff9f"  # compatibility, fullwidth and halfwidth forms
+    "\U00020000-\U0003ffff]"
+)
+"""Characters of scripts that are written without spaces between words."""
+
+
+def spaces_by_script(words: Sequence[str]) -> tuple[bool, ...]:
+    """Tell of each word whether a space would follow it in a text; empty if one follows all.
+
+    None is written beside characters of scripts without spaces.
+
+    >>> spaces_by_script(["我", "看", "NBA", "games"])
+    (False, False, True, True)
+    """
+    is_apart = [
+        _NO_SPACES.match(word[-1]) is None and _NO_SPACES.match(after[0]) is None
+        for word, after in pairwise(words)
+    ]
+    return () if all(is_apart) else (*is_apart, True)
 
 
 def spaces_in(text: str, words: Sequence[str]) -> list[bool] | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from headroles import read_bitext
+from headroles import make_corpus, read_bitext, read_conllu
 from headroles.corpus import CorpusOptions, make_examples, open_corpus, prepared, reopen_corpus
 from headroles.errors import CorpusError, UsageError
 
@@ -159,3 +160,142 @@ def test_files_of_unequal_length_are_no_bitext_however_defects_are_taken(tmp_pat
     targets.write_text("a\n", "utf-8")
     with pytest.raises(CorpusError, match="differ in the number of their sentences"):
         list(read_bitext(sources, translations=targets, on_bad_sentence="skip"))
+
+
+# Pairs in memory
+
+
+def in_memory(links: Any = LINKS) -> list[dict[str, Any]]:
+    return [
+        {"source": source, "target": target, "links": of_pair}
+        for source, target, of_pair in zip(SOURCES, TARGETS, links, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options"),
+    [
+        (in_memory(), {}),
+        (in_memory([link.split() for link in LINKS]), {}),
+        (in_memory([[(0, 0), (1, 1), [2, 2]], [(0, 0), "1-1", "2p1", (3, 2)]]), {}),
+        (in_memory(["1-1 2-2 3-3", "1-1 2-2 3p2 4-3"]), {"links_from": 1}),
+        (
+            [
+                {name: part.split() if name != "links" else part for name, part in pair.items()}
+                for pair in in_memory()
+            ],
+            {},
+        ),
+        (pd.DataFrame(in_memory()), {}),
+    ],
+    ids=["texts", "lists", "pairs", "from 1", "words", "data frame"],
+)
+def test_pairs_in_memory_are_those_of_a_file(
+    files: dict[str, Path], pairs: Any, options: Any
+) -> None:
+    made = make_corpus(pairs, **options)
+    assert linked(made) == linked(read_bitext(files["bitext"]))
+    with prepared(made) as ready:
+        assert (ready.record.format, ready.record.scheme) == ("bitext", "other")
+        assert (ready.record.sentences, ready.record.documents) == (4, 2)
+
+
+def test_a_data_set_may_hold_pairs(files: dict[str, Path]) -> None:
+    table = pytest.importorskip("datasets").Dataset.from_list(in_memory())
+    assert linked(make_corpus(table)) == linked(read_bitext(files["bitext"]))
+
+
+def test_sides_in_memory_may_have_trees(files: dict[str, Path]) -> None:
+    trees = list(read_conllu(files["treebank"]))
+    triple = (("the", "old", "house"), (2, 2, -1), ("det", "amod", "root"))
+    row = {
+        "tokens": ["he", "arrived", "."],
+        "head": ["2", "0", "2"],
+        "deprel": ["nsubj", "root", "punct"],
+    }
+    pairs = [
+        {"source": trees[0], "target": triple, "links": LINKS[0]},
+        {"source": trees[1], "target": row, "links": None},
+    ]
+    first, second, third, fourth = corpus = [*make_corpus(pairs, documents=["d", "d"])]
+    assert [one.id for one in corpus] == [
+        f"pair-{k}.{side}" for k in (1, 2) for side in ("source", "target")
+    ]
+    assert [(one.document, one.position) for one in corpus] == [("d", k) for k in range(4)]
+    assert first.relations == trees[0].relations
+    assert first.misc[1] == {"Gloss": "old"}
+    assert second.relations == triple[2]
+    assert second.misc[2] == {"Sure": "3"}
+    assert third.spaces == (True, True, False, True)
+    assert fourth.governors == (1, -1, 1)
+    with prepared(make_corpus(pairs)) as ready:
+        assert ready.record.scheme == "ud"
+        assert ready.relations["amod"] == 2
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([{"source": "a", "target": " "}], r"pair-1.target has no words; remove the pair"),
+        (
+            [{"source": ["a", ""], "target": "b"}],
+            r"pair-1.source: '' is no word; give a text whose",
+        ),
+        ([{"source": 3, "target": "b"}], r"pair-1.source: 3 is no word"),
+        ([{"source": "a", "target": "b", "links": "0-1"}], r"pair-1: '0-1' is no link of a word"),
+        ([{"source": "a", "target": "b", "links": [(0, -1)]}], r"pair-1: '0--1' is no link"),
+        ([{"source": "a", "target": "b", "links": [(0,)]}], r"pair-1: '0' is no link"),
+        ([{"source": "a", "target": "b", "links": [3]}], r"pair-1: '3' is no link"),
+        ([{"source": "a", "target": "b", "links": 3}], r"pair-1: links is 3; give a text, as"),
+        ([{"source": "a", "target": "b"}, "c"], r"item 2 \(str\) is not a mapping with source and"),
+        ([{"source": "\ud800", "target": "b"}], r"pair-1.source: '\\ud800' is no word"),
+    ],
+)
+def test_defects_of_pairs_in_memory_are_named(pairs: Any, message: str) -> None:
+    with pytest.raises(CorpusError, match=message):
+        make_corpus(pairs)
+
+
+def test_arguments_of_pairs_need_them() -> None:
+    with pytest.raises(UsageError, match=r"links_from applies to pairs, but these are trees"):
+        make_corpus([(("Dogs", "bark"), (1, -1), ("nsubj", "root"))], links_from=1)
+    with pytest.raises(UsageError, match=r"pairs are parsed already; omit parser"):
+        make_corpus(in_memory(), parser="any")
+    with pytest.raises(UsageError, match=r"documents has 1 names for 2 items"):
+        make_corpus(in_memory(), documents=["d"])
+
+
+# Spaces
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("我 看 NBA Live 。", "我看NBA Live。"),
+        ("私 は 「 猫 」 を 見 た", "私は「猫」を見た"),
+        ("แมว กิน ปลา", "แมวกินปลา"),
+        ("나는 고양이를 본다 .", "나는 고양이를 본다 ."),
+        ("the cat , 2 dogs", "the cat , 2 dogs"),
+        ("在 1997 年 a b", "在1997年a b"),
+    ],
+)
+def test_scripts_without_spaces_are_joined_as_they_are_written(
+    tmp_path: Path, text: str, written: str
+) -> None:
+    path = write(tmp_path, "a.bitext", (f"{text} ||| {text} ||| 0-0",))
+    sides = [*read_bitext(path), *make_corpus([{"source": text, "target": text.split()}])]
+    for side in sides:
+        spaces = side.spaces or (True,) * len(side.words)
+        joined = "".join(word + " " * space for word, space in zip(side.words, spaces, strict=True))
+        assert joined.rstrip() == written
+        # words that stand apart are given to tokenizers as those of any text
+        assert (side.spaces == ()) == (" ".join(side.words) == written)
+    for one in (
+        read_bitext(path, spacing="words"),
+        make_corpus([{"source": text, "target": text}], spacing="words"),
+    ):
+        assert {side.spaces for side in one} == {()}
+    with prepared(read_bitext(path)) as ready:
+        assert [*reopen_corpus([path], ready.record)] == [*read_bitext(path)]
+        spaces = [side.spaces for side in reopen_corpus([path], ready.record)]
+        assert spaces == [side.spaces for side in read_bitext(path)]

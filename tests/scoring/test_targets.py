@@ -19,6 +19,7 @@ from headroles import (
     compare_roles,
     find_best_heads,
     find_examples,
+    make_corpus,
     read_attention,
     read_bitext,
     score_heads,
@@ -244,6 +245,20 @@ def test_decoders_of_translations_equal_loops(bitext: Path, kind: str) -> None:
 
 def scored(model: PreTrainedModel, corpus: Any, **options: Any) -> HeadScores:
     return score_heads(model, corpus, tokenizer=make_tokenizer(), **options)
+
+
+def test_a_bitext_in_memory_has_the_table_of_its_file(bitext: Path) -> None:
+    pairs = [
+        {"source": source, "target": target.split(), "links": links}
+        for source, target, links in PAIRS
+    ]
+    for rows in ("input", "output"):
+        tables = []
+        for corpus in (read_bitext(bitext), pairs, make_corpus(pairs)):
+            options = {"tokenizer": make_tokenizer(), "attention": "cross", "target_rows": rows}
+            found = classify_heads(make_model("bart"), corpus, **options)
+            tables.append(found.roles.export("csv"))
+        assert tables[0] == tables[1] == tables[2]
 
 
 def test_batches_do_not_matter_and_norms_are_of_the_source(bitext: Path) -> None:

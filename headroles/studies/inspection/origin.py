@@ -266,8 +266,8 @@ class Origin:
         if choice.parser is not None:
             raise UsageError("`parser` has no effect on a pair of words; omit it")
         given = choice.text or " ".join(choice.tokens or ())
-        links_from = self.scores.record.corpus.links_from
-        return typed_pair(given, links_from) if choice.is_given else None
+        scored = self.scores.record.corpus
+        return typed_pair(given, scored.links_from, scored.spacing) if choice.is_given else None
 
     def _choose(self, head: Head, role: str, choice: ExampleOptions) -> dict[int, float]:
         """Return scores of the wanted examples by their places among all."""
