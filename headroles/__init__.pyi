@@ -155,11 +155,14 @@ def ablate_heads(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: str | Sequence[str] | None = None,
     parts: PathLike | Parts | None = None,
     roles_from: PathLike | None = None,
     sets: str | Sequence[str | int] = "single",
@@ -174,6 +177,9 @@ def ablate_heads(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: AblateOptions = ...,
 ) -> Ablations:
     """Test the change of a task's loss without heads, over the examples."""
@@ -295,7 +301,9 @@ def collaborate_heads(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
@@ -314,6 +322,9 @@ def collaborate_heads(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: CollaborateOptions = ...,
 ) -> tuple[CollaborativeModel, Collaboration]:
     """Make a model whose heads share query and key dimensions, and measure its differences."""
@@ -420,11 +431,14 @@ def find_importance(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: str | Sequence[str] | None = None,
     parts: PathLike | Parts | None = None,
     normalisation: Literal["none", "l2"] = "none",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
@@ -434,6 +448,9 @@ def find_importance(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: ImportanceOptions = ...,
 ) -> Importance:
     """Estimate how much the loss of a task depends on each head of a model trained for the task."""
@@ -448,10 +465,13 @@ def find_pruning_curves(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: str | Sequence[str] | None = None,
     parts: PathLike | Parts | None = None,
     examples: int | None = None,
     normalisation: Literal["none", "l2"] = "none",
@@ -475,6 +495,9 @@ def find_pruning_curves(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: CurveOptions = ...,
 ) -> PruningCurves:
     """Measure a task with more and more heads removed, in several orders."""
@@ -508,11 +531,14 @@ def gate_heads(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: str | Sequence[str] | None = None,
     parts: PathLike | Parts | None = None,
     keep: int | None = None,
     seeds: int = 3,
@@ -528,6 +554,9 @@ def gate_heads(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: GateOptions = ...,
 ) -> Gating:
     """Learn which heads to keep, and write the model without the others."""
@@ -541,11 +570,14 @@ def importance_by_role(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: str | Sequence[str] | None = None,
     parts: PathLike | Parts | None = None,
     roles_from: PathLike | None = None,
     roles: str | Sequence[str | int] | None = None,
@@ -562,6 +594,9 @@ def importance_by_role(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: ByRoleOptions = ...,
 ) -> ImportanceByRole:
     """Test whether heads with a role matter more to a task than other heads of their layers."""
@@ -623,11 +658,14 @@ def prune_heads(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: str | Sequence[str] | None = None,
     parts: PathLike | Parts | None = None,
     normalisation: Literal["none", "l2"] = "none",
     roles_from: PathLike | None = None,
@@ -654,6 +692,9 @@ def prune_heads(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: PruneOptions = ...,
 ) -> Pruning:
     """Write a model without some of its heads into a folder, and measure both models."""
@@ -844,7 +885,9 @@ def test_claims(
     labels: str | Sequence[str] | Mapping[str, int] | None = None,
     header: bool = True,
     separator: Literal["tab", "comma", "semicolon"] | None = None,
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto",
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto",
     examples: int | None = None,
     masked_share: float = 0.15,
     mask_seed: int = 0,
@@ -858,9 +901,6 @@ def test_claims(
     clusters: Literal["auto", "document", "none"] = "auto",
     duplicates: Literal["cluster", "keep"] = "cluster",
     correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
-    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
-    source_language: str | None = None,
-    target_language: str | None = None,
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -868,6 +908,9 @@ def test_claims(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     options: ClaimOptions = ...,
 ) -> ClaimTable:
     """Test claims of papers about attention heads on a model, each beside its control."""

@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 import msgspec
 from msgspec import field, structs
 
+from headroles.head_rows import HeadRows
 from headroles.old_roles import facts_of_old_id
 from headroles.reach import Reach
 from headroles.role_names import Kind, kind_of
@@ -162,10 +163,14 @@ class RecordedModel(Recorded, frozen=True):
     reaches: list[int | Reach | None] = []
     removed_heads: list[tuple[int, int]] = []
     attention: Literal["encoder", "decoder", "cross"] = "encoder"
+    stacks: dict[str, Count] = {}
+    """Layers of each kind of attention, where heads of several kinds were looked at."""
 
     def __post_init__(self) -> None:
         if self.layers * self.heads > _MOST_HEADS:
             raise ValueError(f"{self.layers} layers of {self.heads} heads")
+        if self.stacks and sum(self.stacks.values()) != self.layers:
+            raise ValueError(f"{self.layers} layers, of which {self.stacks}")
 
     @property
     def reaches_of_layers(self) -> tuple[Reach, ...]:
@@ -173,8 +178,16 @@ class RecordedModel(Recorded, frozen=True):
         return tuple(map(Reach.from_record, self.reaches))
 
     @property
+    def rows(self) -> HeadRows:
+        """The kinds of attention of its layers, of which ``layers`` counts all."""
+        return HeadRows(self.stacks)
+
+    @property
     def layout(self) -> str:
         """The attention that was read and its size, in words."""
+        if self.stacks:
+            counts = ", ".join(f"{n_layers} {kind}" for kind, n_layers in self.stacks.items())
+            return f"{counts} layers x {self.heads} heads"
         kind = {"cross": "cross-attention of ", "decoder": "decoder of "}.get(self.attention, "")
         return f"{kind}{self.layers} layers x {self.heads} heads"
 
@@ -333,6 +346,12 @@ class Record(Recorded, frozen=True, kw_only=True, omit_defaults=True):
         return {
             name: model for name, source in self.sources.items() for model in source.models.values()
         }
+
+    @property
+    def attention(self) -> str:
+        """The kind of attention that the run, or its sources, read; encoder if they differ."""
+        kinds = {model.attention for model in self.models.values()}
+        return kinds.pop() if len(kinds) == 1 else "encoder"
 
     @property
     def files(self) -> list[str]:

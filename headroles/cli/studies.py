@@ -31,7 +31,7 @@ from headroles.tasks.options import TaskOptions
 
 _FOLDERS = Annotated[list[Path], flags.argument("DIR DIR", "Folders of results.")]
 _SAMPLE = "Text to fit and to measure with; left out: the bundled treebank. Repeatable."
-_TASK = "Tab-separated labelled text, or plain text for a masked LM."
+_TASK = "Tab-separated labelled text, or sources and targets; plain text for a language model."
 _MEASURED = (
     "Examples to measure MODEL on before and after; --text-columns and --header are then about "
     "this file."

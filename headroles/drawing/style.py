@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from headroles.arrays import FloatArray
 from headroles.errors import UsageError
+from headroles.head_rows import HeadRows
 from headroles.wording import printable, shortened
 
 if TYPE_CHECKING:
@@ -249,10 +250,16 @@ def draw_values(
     label: str,
     numbers: FloatArray | None = None,
     is_signed: bool = False,
+    rows: HeadRows = HeadRows(),  # noqa: B008 - it cannot change
 ) -> Axes:
-    """Draw values (layers, heads) with their scale, and ``numbers`` in the cells that have one."""
+    """Draw values (layers, heads) with their scale, and ``numbers`` in the cells that have one.
+
+    Of ``rows`` of several kinds of attention each kind has a grid of its own, on one scale.
+    """
     from matplotlib.ticker import MaxNLocator
 
+    if len(rows.layers) > 1:
+        return _draw_kinds(ax, values, title, label, numbers, is_signed, rows)
     ax = new_map(ax, values.shape)
     mesh = draw_grid(ax, values, is_signed=is_signed)
     bar = ax.figure.colorbar(mesh, ax=ax, label=label)
@@ -262,6 +269,44 @@ def draw_values(
         write_numbers(ax, mesh, numbers)
     ax.set(title=title, xlabel="head", ylabel="layer")
     return ax
+
+
+def _draw_kinds(
+    ax: Axes | None,
+    values: FloatArray,
+    title: str,
+    label: str,
+    numbers: FloatArray | None,
+    is_signed: bool,
+    rows: HeadRows,
+) -> Axes:
+    """Draw values as `draw_values`, a grid for each kind of attention, side by side."""
+    n, n_heads = len(rows.layers), values.shape[1]
+    most = max(rows.layers.values())
+    width = figure_width(n * (0.8 + 0.26 * n_heads) + 1.2)
+    ax = new_axes(ax, width, 1.4 + (width / n - 0.8) * most / n_heads)
+    ax.set_axis_off()
+    ax.set_title(title, pad=22)
+    grids = [ax.inset_axes((k / n, 0, 0.86 / n, 1)) for k in range(n)]
+    parts = list(rows.parts.values())
+    meshes = [
+        draw_grid(grid, values[part], is_signed=is_signed)
+        for grid, part in zip(grids, parts, strict=True)
+    ]
+    lows, highs = zip(*(mesh.get_clim() for mesh in meshes), strict=True)
+    for kind, grid, mesh, part in zip(rows.layers, grids, meshes, parts, strict=True):
+        mesh.set_clim(min(lows), max(highs))
+        grid.set(title=kind, xlabel="head", ylabel="layer" if grid is grids[0] else "")
+        if numbers is not None:
+            write_numbers(grid, mesh, numbers[part])
+    ax.figure.colorbar(meshes[0], ax=ax, label=label)
+    return ax
+
+
+def grids_of(ax: Axes) -> list[Axes]:
+    """Return the grids that `draw_values` drew, one for each kind of attention."""
+    grids: list[Any] = list(ax.child_axes)
+    return grids or [ax]
 
 
 def write_numbers(ax: Axes, mesh: QuadMesh, numbers: FloatArray) -> None:

@@ -70,6 +70,7 @@ def one_of(*texts: str) -> Column:
 _COLUMNS = {
     "role set removed task measure order method group quantity checkpoint note shared_with "
     "shown_in example document text words gives": Column(TEXT),
+    "attention": one_of("", "encoder", "decoder", "cross"),
     "assigned changed equivalent replicated converged *_shared": Column(FLAG),
     "layer head other n n_* heads sets draws arcs count *rank rounds": Column(WHOLE, 0),
     "at_least half parameters* multiplications*": Column(WHOLE, 1),
@@ -106,8 +107,8 @@ Columns that belong together are one axis. An axis without named values may have
 """
 
 NAMES = (
-    "checkpoint set task measure order estimator seed role half layer head other group quantity "
-    "removed share at_least example"
+    "checkpoint set task measure order estimator seed role half attention layer head other group "
+    "quantity removed share at_least example"
 ).split()
 """Columns that identify a row: no two rows agree in all of them."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headroles.errors import UsageError
+from headroles.head_rows import ATTENTION
 from headroles.results.columns import NAMES
 from headroles.storage import encode_json, plain
 from headroles.wording import printable
@@ -373,7 +374,9 @@ def with_head_names(frame: pd.DataFrame) -> pd.DataFrame:
     if not {"layer", "head"} <= set(frame):
         return frame
     heads = frame["layer"].astype(str) + "-" + frame["head"].astype(str)
-    return frame.assign(head=heads).drop(columns="layer")
+    if ATTENTION in frame:
+        heads = (frame[ATTENTION] + " " + heads).str.lstrip()
+    return frame.assign(head=heads).drop(columns=["layer", ATTENTION], errors="ignore")
 
 
 def with_units(frame: pd.DataFrame, score: str, in_words: Callable[[object], str]) -> pd.DataFrame:

@@ -212,7 +212,7 @@ class Result(Showing, Generic[OptionsOf, FactsOf]):
         file = folder / f"{cls.filename}.parquet"
         hint = cls.hint.format(folder=folder)
         stored = storage.read_table(file)
-        if tuple(stored.column_names) != cls.columns:
+        if tuple(stored.column_names) != record.model.rows.with_column(cls.columns):
             raise StorageError(f"{file} does not have the columns of this version; {hint}")
         try:
             if not (len(stored) or cls.may_be_empty):

@@ -20,7 +20,7 @@ from headroles.record import Record
 from headroles.results.result import FactsOf, OptionsOf, Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
 from headroles.tasks.options import REGRESSION
-from headroles.tasks.outcomes import LOSS, Outcomes
+from headroles.tasks.outcomes import LOSS, TO_LOWER, Outcomes
 from headroles.testing.evidence import answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.options import CorrectionOptions, TestOptions
@@ -91,18 +91,27 @@ def rises_of(run: TaskRun, units: Sequence[Sequence[Head]]) -> FloatArray:
 def heads_by_role(table: RoleTable, run: TaskRun) -> dict[str, list[Head]]:
     """Return the heads of each role that any head of the model has.
 
-    Raises UsageError for roles of a model of another size.
+    Raises UsageError for roles of a model of another size, and of attention that is not looked at.
     """
     shape = (int(table.frame["layer"].max()) + 1, int(table.frame["head"].max()) + 1)
-    if shape != run.shape:
+    sites, kind = run.sites, table.record.attention
+    stack = next((stack for stack in sites.stacks if stack.kind == kind), None)
+    if stack is None:
+        raise UsageError(
+            f"the roles are of {kind} attention; take its heads along with `attention={kind!r}`"
+        )
+    if shape != (stack.n_layers, stack.n_heads):
         raise UsageError(
             f"the roles are of {shape[0]} layers x {shape[1]} heads, and the model has "
-            f"{run.shape[0]} x {run.shape[1]}; take roles of this model or its origin"
+            f"{stack.n_layers} x {stack.n_heads}; take roles of this model or its origin"
         )
+    first = sites.rows.first(kind)
     present = set(run.heads)
-    by_role = {
-        role: [head for head in table.heads_with(role) if head in present] for role in table.roles
+    having = {
+        role: [(first + layer, head) for layer, head in table.heads_with(role)]
+        for role in table.roles
     }
+    by_role = {role: [head for head in heads if head in present] for role, heads in having.items()}
     return {role: heads for role, heads in by_role.items() if heads}
 
 
@@ -129,7 +138,7 @@ def describe_task(record: Record, measured: Mapping[str, float | None]) -> Itera
     yield from warn_of_guessing(measured)
     task = record.task
     unit = "" if task.objective == REGRESSION else " nats"
-    metrics = [f"{name} {in_digits(measured[name], 3)}" for name in task.metrics]
+    metrics = [f"{name.replace('_', ' ')} {in_digits(measured[name], 3)}" for name in task.metrics]
     values = ", ".join([f"loss {in_digits(measured[LOSS], 4)}{unit}", *metrics])
     file = Path(task.file).name
     yield f"{record.model.name} on {task.examples} examples of {file}: {values}."
@@ -143,8 +152,8 @@ def known_measure(measure: str, known: Sequence[str]) -> str:
 
 
 def worse_by(differences: FloatArray, measure: str) -> FloatArray:
-    """Return differences of a measure, positive where worse: more loss, less of a metric."""
-    return differences if measure == LOSS else -differences
+    """Return differences of a measure, positive where worse: more loss, less of most metrics."""
+    return differences if measure in TO_LOWER else -differences
 
 
 def two_sided(

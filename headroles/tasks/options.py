@@ -12,12 +12,17 @@ from msgspec import Meta
 
 from headroles.corpus.tables import named_column, named_columns
 from headroles.errors import UsageError
+from headroles.models.options import ATTENTIONS, LanguageOptions
 from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Seed, split_names, whole_number
 from headroles.passes.options import PassOptions
 from headroles.storage import Parts, PathLike
 
 AUTO, CLASSIFICATION = "auto", "classification"
 REGRESSION, MASKED_LM = "regression", "masked_lm"
+CAUSAL_LM, TEXT_TO_TEXT = WRITING = "causal_lm", "text_to_text"
+"""Objectives of models that write text."""
+UNLABELLED = (MASKED_LM, *WRITING)
+"""Objectives of text without labels."""
 
 
 def _labels(given: str | Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
@@ -35,15 +40,16 @@ def _labels(given: str | Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskOptions(PassOptions):
+class TaskOptions(LanguageOptions, PassOptions):
     """Options of reading and running a task."""
 
     title: ClassVar[str] = "Task"
 
     text_columns: Annotated[Sequence[str | int] | None, Convert(named_columns)] = None
-    """Columns with the text, by header name or from 0: one, or two for pairs.
+    """Columns with the text, by header name or from 0: one, or two for pairs, or for a source and
+    its target.
 
-    If left out, those of GLUE files are found by their names.
+    If left out, those of GLUE files are found by their names, and source and target.
     """
     label_column: Annotated[str | None, Convert(named_column)] = None
     """Column with the label, by header name or from 0.
@@ -59,10 +65,13 @@ class TaskOptions(PassOptions):
     """Whether the file has a header line."""
     separator: Literal["tab", "comma", "semicolon"] | None = None
     """Separator of columns; left out: tab, in .csv files as in the first line."""
-    objective: Literal["auto", "classification", "regression", "masked_lm"] = "auto"
+    objective: Literal[
+        "auto", "classification", "regression", "masked_lm", "causal_lm", "text_to_text"
+    ] = "auto"
     """Objective of the model's training; auto: as its configuration says.
 
-    masked_lm takes plain text, one text a line.
+    masked_lm and causal_lm take plain text, one text a line; text_to_text takes sources and
+    targets, such as sentences and their translations.
     """
     examples: Annotated[int | None, Meta(ge=2)] = None
     """Largest number of examples of the task, chosen at random, the same ones every time; a test
@@ -73,6 +82,20 @@ class TaskOptions(PassOptions):
     """Seed of the tokens that masked_lm masks."""
     max_tokens: Annotated[int | None, Meta(ge=8)] = None
     """Truncate texts to this many tokens; by default to the model's limit."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of attention whose heads are looked at; empty for all that the task reads."""
+        return ()
+
+
+def _kinds(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Read kinds of attention, in the order of the model. Raises UsageError for others."""
+    names = split_names(given)
+    for name in names:
+        if name not in ATTENTIONS:
+            raise UsageError(f"the attention is {name!r}; it must be of {', '.join(ATTENTIONS)}")
+    return tuple(kind for kind in ATTENTIONS if kind in names)
 
 
 def _as_parts(given: PathLike | Parts) -> Parts:
@@ -87,5 +110,13 @@ def _as_parts(given: PathLike | Parts) -> Parts:
 class RunOptions(TaskOptions):
     """Options of a long study of a task, which resumes where it was interrupted."""
 
+    attention: Annotated[Sequence[str] | None, Convert(_kinds)] = None
+    """Heads to look at in a model of text to text: those of encoder, decoder or cross, separated by
+    commas; left out: all."""
     parts: Annotated[Parts | None, Convert(_as_parts), NO_FLAG, CIRCUMSTANCE] = None
     """Folder for finished batches, with which the same study resumes after an interruption."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of attention whose heads are looked at; empty for all that the task reads."""
+        return tuple(self.attention or ())

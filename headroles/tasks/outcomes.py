@@ -11,9 +11,12 @@ import numpy as np
 from scipy import stats
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.tasks.options import MASKED_LM, REGRESSION
+from headroles.tasks.options import MASKED_LM, REGRESSION, WRITING
 
 LOSS, ACCURACY = "loss", "accuracy"
+TOKEN_ACCURACY, PERPLEXITY = "token_accuracy", "perplexity"
+TO_LOWER = (LOSS, PERPLEXITY)
+"""Measures that are worse where they are larger."""
 DERIVATIVES = 2
 """Number of passes that derivatives of all examples take: one forward and one back."""
 Measures: TypeAlias = dict[str, float | None]
@@ -27,7 +30,8 @@ class Outcomes:
     """Losses and predictions of examples, each (examples, S), under S settings of gates.
 
     Predictions are classes or numbers, NaN for masked language models, and ``targets`` (examples,)
-    the right ones. Raises ValueError for arrays that do not fit.
+    the right ones. Of models that write text these are the numbers of the tokens that are right,
+    and of all tokens of the target. Raises ValueError for arrays that do not fit.
     """
 
     losses: FloatArray
@@ -43,6 +47,12 @@ class Outcomes:
     def measures(self, metrics: Sequence[str]) -> dict[str, FloatArray]:
         """Return the mean loss and each metric (S,)."""
         return {LOSS: self.losses.mean(0), **{name: self._metric(name) for name in metrics}}
+
+    def of_first(self, metrics: Sequence[str]) -> Measures:
+        """Return the mean loss and each metric of the first setting."""
+        first = Outcomes(self.losses[:, :1], self.predictions[:, :1], self.targets)
+        of_metrics = {name: float(first._metric(name)[0]) for name in metrics}
+        return {LOSS: float(self.losses[:, 0].mean()), **of_metrics}
 
     def units(self, metrics: Sequence[str]) -> dict[str, FloatArray]:
         """Return for the loss and each metric values (units, S) with the measure as their mean.
@@ -65,6 +75,8 @@ class Outcomes:
 
     def _metric(self, name: str, rows: BoolArray | slice = slice(None)) -> FloatArray:
         predictions, targets = self.predictions[rows], self.targets[rows]
+        if name == PERPLEXITY:
+            return perplexity(self.losses[rows], targets)
         return np.array([METRICS[name](column, targets) for column in predictions.T])
 
 
@@ -74,8 +86,9 @@ class Derivatives:
 
     ``by_gate`` and ``by_token`` are (examples, layers, heads): the derivative, and the sum over
     tokens of the absolute value of each token's part in it. ``tokens``, ``losses`` and
-    ``predictions`` are (examples,), with losses and predictions as in `Outcomes`. Raises ValueError
-    for arrays that do not fit.
+    ``predictions`` are (examples,), with losses and predictions as in `Outcomes`; of models that
+    write text ``tokens`` are (examples, layers), the queries of each layer. Raises ValueError for
+    arrays that do not fit.
     """
 
     by_gate: Float32Array
@@ -85,9 +98,10 @@ class Derivatives:
     predictions: FloatArray
 
     def __post_init__(self) -> None:
-        of_examples = (self.tokens, self.losses, self.predictions)
-        shapes = {(len(array), array.ndim) for array in of_examples} | {self.by_token.shape}
-        if self.by_gate.ndim != 3 or shapes != {(len(self.by_gate), 1), self.by_gate.shape}:
+        shape, of_examples = self.by_gate.shape, (self.losses, self.predictions)
+        shapes = {array.shape for array in of_examples} | {self.by_token.shape}
+        fits = shapes == {shape[:1], shape} and self.tokens.shape in (shape[:1], shape[:2])
+        if self.by_gate.ndim != 3 or not fits:
             raise ValueError("its derivatives, tokens, losses and predictions do not fit")
 
 
@@ -123,12 +137,27 @@ def spearman(predicted: FloatArray, target: FloatArray) -> float:
     return 0.0 if np.isnan(correlation) else correlation
 
 
+def share_of_tokens(right: FloatArray, tokens: FloatArray) -> float:
+    """Return the share of right tokens among all tokens of the targets, numbers (examples,)."""
+    return float(right.sum() / tokens.sum())
+
+
+def perplexity(losses: FloatArray, tokens: FloatArray) -> FloatArray:
+    """Return (S,): the exponential of the mean loss of a token.
+
+    ``losses`` (examples, S) are means over the tokens of each example.
+    """
+    return np.asarray(np.exp(tokens @ losses / tokens.sum()))
+
+
 METRICS: dict[str, Callable[[FloatArray, FloatArray], float]] = {
     ACCURACY: accuracy,
     "f1": f1,
     "matthews": matthews,
     "spearman": spearman,
+    TOKEN_ACCURACY: share_of_tokens,
 }
+"""Metrics of predictions."""
 
 
 def metrics_of(objective: str, n_classes: int) -> tuple[str, ...]:
@@ -137,4 +166,6 @@ def metrics_of(objective: str, n_classes: int) -> tuple[str, ...]:
         return ("spearman",)
     if objective == MASKED_LM:
         return ()
+    if objective in WRITING:
+        return (TOKEN_ACCURACY, PERPLEXITY)
     return ("accuracy", "f1", "matthews") if n_classes == 2 else ("accuracy", "matthews")

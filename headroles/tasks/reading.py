@@ -1,4 +1,4 @@
-"""Labelled text in tables, such as GLUE's files, or text to mask -> targets and batches."""
+"""Labelled text in tables, such as GLUE's files, or text without labels -> targets and batches."""
 
 from __future__ import annotations
 
@@ -15,13 +15,23 @@ from torch import Tensor
 
 from headroles import storage
 from headroles.arrays import FloatArray
-from headroles.corpus.files import CorpusFile, is_dataset
+from headroles.corpus.bitext import BETWEEN, SUFFIX
+from headroles.corpus.files import CorpusFile, is_dataset, kind_of
 from headroles.corpus.tables import hint_of_separator, read_columns
 from headroles.encoding import check_embedded, check_known_pieces, tokenizer_failures
 from headroles.errors import CorpusError, TokenizerError, UsageError
 from headroles.models.loading.encoder import LoadedModel
 from headroles.passes.loop import Budget, Passes
-from headroles.tasks.options import AUTO, CLASSIFICATION, MASKED_LM, REGRESSION, TaskOptions
+from headroles.tasks.options import (
+    AUTO,
+    CAUSAL_LM,
+    CLASSIFICATION,
+    MASKED_LM,
+    REGRESSION,
+    TEXT_TO_TEXT,
+    UNLABELLED,
+    TaskOptions,
+)
 from headroles.wording import it_has, listed
 
 _TEXTS = (
@@ -33,14 +43,23 @@ _TEXTS = (
     ("sentence",),
     ("text",),
 )
+_PAIRS = (("source", "target"), ("src", "tgt"))
 _LABELS = ("label", "gold_label", "Quality", "is_duplicate", "score")
 IGNORED = -100
-"""Target of tokens that are not masked."""
+"""Target of tokens that a model has neither to restore nor to write."""
+_WRITTEN_BY = {
+    "ForMaskedLM": MASKED_LM,
+    "ForConditionalGeneration": TEXT_TO_TEXT,
+    "MTModel": TEXT_TO_TEXT,
+    "ForCausalLM": CAUSAL_LM,
+    "LMHeadModel": CAUSAL_LM,
+}
+"""Objectives by the endings of the names of classes."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """Texts of a file with its labels, which are empty if tokens are masked.
+    """Texts of a file with its labels, which are empty for text without labels.
 
     ``lines`` (examples,) are the line numbers of the texts, from 1, for messages.
     """
@@ -61,11 +80,12 @@ class Task:
         return Task(self.file, texts, labels, lines, self.digest)
 
 
-def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> Task:
+def read_task(file: str | Path, options: TaskOptions, objective: str = CLASSIFICATION) -> Task:
     """Read the examples of ``file`` in its order, at most as many as ``options`` allow.
 
-    Labelled text is tab-separated or CSV, JSON lines, Parquet or a data set of Hugging Face, as
-    `read_pairs` reads them; text to be masked is one text a line, empty lines passed over.
+    Labelled text, and sources with their targets, are tab-separated or CSV, JSON lines, Parquet or
+    a data set of Hugging Face, as `read_pairs` reads them; sources and targets may be a bitext too,
+    with ``|||`` between them. Other text is one text a line, empty lines passed over.
 
     Raises:
         CorpusError: a file that cannot be read, lacks a column or has a line of other columns.
@@ -75,7 +95,8 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
     if not (storage.exists(path) or is_dataset(path)):
         raise CorpusError(f"there is no file {path}; name a file of the task's examples")
     table = CorpusFile(path, str(path), path.stem)
-    rows = list(_labelled(table, options) if labelled else _plain(table))
+    read = {TEXT_TO_TEXT: _pairs, **dict.fromkeys((MASKED_LM, CAUSAL_LM), _plain)}
+    rows = list(read.get(objective, _labelled)(table, options))
     if len(rows) < 2:
         raise CorpusError(f"{path} holds {len(rows)} examples; two are the least")
     content = path.read_bytes() if path.is_file() else repr(rows).encode()
@@ -87,13 +108,49 @@ def read_task(file: str | Path, options: TaskOptions, labelled: bool = True) -> 
     return task.take(sorted(chosen.tolist()))
 
 
-def _plain(file: CorpusFile) -> Iterator[tuple[int, tuple[str, ...], str]]:
+_Row = tuple[int, tuple[str, ...], str]
+"""The number of a line, its texts and its label."""
+
+
+def _plain(file: CorpusFile, _: TaskOptions) -> Iterator[_Row]:
     for number, line in enumerate(file.lines(), start=1):
         if line.strip():
             yield number, (" ".join(line.split()),), ""
 
 
-def _labelled(file: CorpusFile, options: TaskOptions) -> Iterator[tuple[int, tuple[str, ...], str]]:
+def _pairs(file: CorpusFile, options: TaskOptions) -> Iterator[_Row]:
+    """Yield sources with their targets."""
+    if kind_of(file.path) == SUFFIX:
+        for number, line in enumerate(file.lines(), start=1):
+            if line.strip():
+                texts = line.split(BETWEEN)[:2]
+                if len(texts) < 2:
+                    raise CorpusError(
+                        f"{file}, line {number} has no {BETWEEN} between a source and its target"
+                    )
+                yield number, _cleaned(texts), ""
+        return
+
+    def choose(names: Sequence[str]) -> Sequence[str | int]:
+        known = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
+        columns = options.text_columns or known
+        if columns is None or len(columns) != 2:
+            raise UsageError(
+                f"{file} needs two columns, of sources and of targets; name both with "
+                f"`text_columns`{hint_of_separator(names)}"
+            )
+        return columns
+
+    rows = read_columns(file, choose, header=options.header, separator=options.separator)
+    for number, texts in rows:
+        yield number, _cleaned(texts), ""
+
+
+def _cleaned(texts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(" ".join(text.split()) for text in texts)
+
+
+def _labelled(file: CorpusFile, options: TaskOptions) -> Iterator[_Row]:
     def choose(names: Sequence[str]) -> list[str | int]:
         texts, label = options.text_columns, options.label_column
         if texts is None:
@@ -112,15 +169,17 @@ def _labelled(file: CorpusFile, options: TaskOptions) -> Iterator[tuple[int, tup
 
     rows = read_columns(file, choose, header=options.header, separator=options.separator)
     for number, (*texts, label) in rows:
-        yield number, tuple(" ".join(text.split()) for text in texts), label.strip()
+        yield number, _cleaned(texts), label.strip()
 
 
 def objective_of(option: str, config: Any) -> str:
     """Return the objective of an option, or of the model's configuration for ``auto``."""
     if option != AUTO:
         return option
-    if (config.architectures or [""])[0].endswith("ForMaskedLM"):
-        return MASKED_LM
+    written_by = (config.architectures or [""])[0]
+    for ending, objective in _WRITTEN_BY.items():
+        if written_by.endswith(ending) and not written_by.endswith("WithLMHeadModel"):  # XLM's
+            return objective
     kind = getattr(config, "problem_type", None)
     if kind == "multi_label_classification":
         raise UsageError("a model of several labels for one text is not supported")
@@ -128,7 +187,7 @@ def objective_of(option: str, config: Any) -> str:
 
 
 def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] = ()) -> FloatArray:
-    """Return the class or number of each example (examples,), NaN if tokens are masked.
+    """Return the class or number of each example (examples,), NaN for text without labels.
 
     A label is the name or the number of a class, or one of ``labels``, which are
     ``"label=class"``.
@@ -141,7 +200,7 @@ def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] 
         raise UsageError(
             f"`labels` are for classification, and the objective is {objective}; leave them out"
         )
-    if objective == MASKED_LM:
+    if objective in UNLABELLED:
         return np.full(len(task), np.nan)
     if objective == REGRESSION:
         pairs = zip(task.lines, task.labels, strict=True)
@@ -222,7 +281,7 @@ def passes_over(
         n_cut = sum(length > limit for length in lengths)
         if n_cut:
             encoded = tokenizer(*columns, truncation=True, max_length=limit, **settings)
-    _check_words(task, encoded, tokenizer.unk_token_id, objective == MASKED_LM)
+    check_words(task, encoded, tokenizer.unk_token_id, objective == MASKED_LM)
     fillers = [tokenizer.mask_token_id] if objective == MASKED_LM else []
     for line, ids in zip(task.lines, encoded["input_ids"], strict=True):
         text = f"line {line} of {task.file}"
@@ -250,7 +309,11 @@ def passes_over(
     return passes, n_cut
 
 
-def _check_words(task: Task, encoded: Any, unknown: int | None, masks: bool) -> None:
+def check_words(task: Task, encoded: Any, unknown: int | None, masks: bool = False) -> None:
+    """Raise CorpusError for a text without word pieces, TokenizerError if most are unknown.
+
+    With ``masks`` an unknown piece is none.
+    """
     n_pieces = n_unknown = 0
     columns = (encoded["input_ids"], encoded["special_tokens_mask"], task.lines)
     for ids, special, line in zip(*columns, strict=True):

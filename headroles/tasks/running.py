@@ -23,13 +23,13 @@ from headroles.errors import ModelError, UsageError, lacks_memory
 from headroles.models.heads.gates import (
     Ablation,
     HeadSites,
-    SharedPasses,
-    first_tokens_alone,
     gate_gradients,
     gated,
+    mask_of,
     sum_outputs,
 )
 from headroles.models.heads.remaining import Head
+from headroles.models.heads.shared_passes import SharedPasses, first_tokens_alone, order_of
 from headroles.models.loading.encoder import (
     LoadedModel,
     Model,
@@ -38,15 +38,22 @@ from headroles.models.loading.encoder import (
     weight_digest,
 )
 from headroles.models.loading.weights import load_config
-from headroles.models.options import MEAN, UNIFORM, ZERO
+from headroles.models.options import ATTENTIONS, CROSS, ENCODER, MEAN, UNIFORM, ZERO, TargetOptions
 from headroles.passes.options import Progress, shown_in_notebooks
 from headroles.record import Record, RecordedTask, versions
 from headroles.storage import OpenParts, decode_arrays, encode_arrays
-from headroles.tasks.options import CLASSIFICATION, MASKED_LM, REGRESSION, RunOptions, TaskOptions
+from headroles.tasks.options import (
+    CLASSIFICATION,
+    MASKED_LM,
+    REGRESSION,
+    TEXT_TO_TEXT,
+    UNLABELLED,
+    WRITING,
+    RunOptions,
+    TaskOptions,
+)
 from headroles.tasks.outcomes import (
     DERIVATIVES,
-    LOSS,
-    METRICS,
     Derivatives,
     Measures,
     Outcomes,
@@ -61,6 +68,7 @@ from headroles.tasks.reading import (
     passes_over,
     read_task,
 )
+from headroles.tasks.writing import cut_texts
 
 OnPass = Callable[[float], None]
 Arrays = dict[str, NDArray[Any]]
@@ -80,7 +88,13 @@ class TaskRun:
         self.shape = self.sites.n_layers, self.sites.n_heads
         """Numbers of layers and of heads in each, including removed ones."""
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
-        self.passes, self.n_cut = passes_over(encoder, task, self.objective, self.targets, options)
+        if self.objective in WRITING:
+            pieces = cut_texts(encoder, task, options)
+            self.passes, self.n_cut = pieces.passes(options), pieces.n_cut
+            self.targets = pieces.n_targets
+        else:
+            passes = passes_over(encoder, task, self.objective, self.targets, options)
+            self.passes, self.n_cut = passes
         self.batches = self.passes.batches()
         self.batch_tokens = self.passes.budget.tokens
         self.parts: OpenParts | None = None
@@ -89,7 +103,7 @@ class TaskRun:
 
     def over(self, file: str | Path, options: TaskOptions) -> TaskRun:
         """Return a run of the same model over another file; raises errors as `read_task`."""
-        task = read_task(file, options, labelled=self.objective != MASKED_LM)
+        task = read_task(file, options, self.objective)
         return TaskRun(self.encoder, task, options)
 
     def expect(self, n_passes: float) -> None:
@@ -99,12 +113,12 @@ class TaskRun:
     @property
     def sites(self) -> HeadSites:
         """Sites of the heads that the model has at present."""
-        return HeadSites(self.encoder.stack)
+        return self.encoder.sites
 
     @property
     def heads(self) -> list[Head]:
         """The heads of the model, by layer and number. Raises UsageError if it has none."""
-        if heads := self.encoder.stack.heads:
+        if heads := self.sites.heads:
             return heads
         raise UsageError(
             f"all heads of {self.encoder.description.model} are removed; take a model that has some"
@@ -141,9 +155,7 @@ class TaskRun:
 
     def measure(self, outcomes: Outcomes) -> Measures:
         """Return the mean loss and the metrics of the first setting."""
-        predicted = outcomes.predictions[:, 0]
-        metrics = {name: METRICS[name](predicted, self.targets) for name in self.metrics}
-        return {LOSS: float(outcomes.losses[:, 0].mean()), **metrics}
+        return outcomes.of_first(self.metrics)
 
     def outcomes_unmasked(self) -> Outcomes:
         """Return the outcomes of the model as it is, with all gates open."""
@@ -161,7 +173,7 @@ class TaskRun:
 
         def compute(batch: TaskBatch, on_pass: OnPass) -> Arrays:
             passes = SharedPasses(sites, values_are_read=made.kind == UNIFORM)
-            of_batch = replace(made, attention_mask=batch.inputs["attention_mask"])
+            of_batch = replace(made, inputs=batch.inputs)
             read: list[tuple[FloatArray, FloatArray]] = []
             with torch.inference_mode():
                 for setting, following, done in zip(
@@ -189,10 +201,10 @@ class TaskRun:
     def _in_order(self, gates: Tensor) -> tuple[list[int], list[int], FloatArray]:
         """Return an order of ``gates`` (S, layers, heads) with the fewest layers to run.
 
-        The second list has the number of lowest layers in which each two neighbours are the same;
+        The second list has the number of first layers in which each two neighbours are the same;
         the array has the share of a pass that each setting takes.
         """
-        by_layer = gates.tolist()
+        by_layer = gates[:, order_of(self.sites)].tolist()
         order = sorted(range(len(gates)), key=lambda setting: by_layer[setting], reverse=True)
         shared = [
             sum(1 for _ in takewhile(bool, map(operator.eq, by_layer[first], by_layer[second])))
@@ -217,12 +229,9 @@ class TaskRun:
                 if gates is not None:
                     stack.enter_context(gated(sites, gates))
                 losses, predictions = self.losses_of(batch)
-                by_token = of_loss(losses.sum()).float()
-            real = batch.inputs["attention_mask"]
+                of_sequences = of_loss(losses.sum())
             return {
-                "by_gate": by_token.sum(1).cpu().numpy(),
-                "by_token": (by_token.abs() * real[..., None, None]).sum(1).cpu().numpy(),
-                "tokens": real.sum(1).cpu().numpy(),
+                **self._summed_over_tokens(of_sequences, batch.inputs),
                 "losses": _in_double(losses),
                 "predictions": _in_double(predictions),
             }
@@ -232,7 +241,7 @@ class TaskRun:
         types: ArrayTypes = {
             **dict.fromkeys(("by_gate", "by_token"), of_heads),
             **dict.fromkeys(("losses", "predictions"), of_examples),
-            "tokens": (np.int64, ()),
+            "tokens": (np.int64, self.shape[:1] if self.objective in WRITING else ()),
         }
         arrays = self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
         derivatives = Derivatives(**arrays)
@@ -242,6 +251,22 @@ class TaskRun:
                 f"(it ran in {self.encoder.model.dtype})"
             )
         return derivatives
+
+    def _summed_over_tokens(
+        self, of_sequences: Mapping[int, Tensor], inputs: Mapping[str, Tensor]
+    ) -> Arrays:
+        """Sum derivatives (batch, tokens, layers, heads) of each sequence; count its tokens."""
+        n, sites = len(inputs["input_ids"]), self.sites
+        sums = {name: np.zeros((n, *self.shape), np.float32) for name in ("by_gate", "by_token")}
+        tokens = np.zeros((n, self.shape[0]), np.int64)
+        for sequence, derivatives in of_sequences.items():
+            by_token, real = derivatives.float(), mask_of(inputs, sequence)
+            rows = sites.rows_in(sequence)
+            sums["by_gate"][:, rows] = by_token.sum(1).cpu().numpy()
+            of_real = by_token.abs() * real[..., None, None]
+            sums["by_token"][:, rows] = of_real.sum(1).cpu().numpy()
+            tokens[:, rows] = real.sum(1).cpu().numpy()[:, None]
+        return {**sums, "tokens": tokens if self.objective in WRITING else tokens[:, 0]}
 
     def _over_batches(
         self,
@@ -295,15 +320,15 @@ class TaskRun:
         if kind != MEAN:
             return Ablation(kind)
         some = self.batches[:: max(1, len(self.batches) // _REFERENCE_BATCHES)]
-        sites, n_tokens, totals = self.sites, 0, dict[int, Tensor]()
+        sites, totals = self.sites, dict[int, tuple[int, Tensor]]()
         with torch.inference_mode():
-            for _, (n, sums) in self.passes.run(
-                some, lambda batch: sum_outputs(sites, batch.inputs)
-            ):
-                n_tokens += n
-                totals = {layer: totals.get(layer, 0) + added for layer, added in sums.items()}
-        nothing = torch.zeros(0, 1)
-        means = [totals.get(layer, nothing) / n_tokens for layer in range(sites.n_layers)]
+            for _, sums in self.passes.run(some, lambda batch: sum_outputs(sites, batch.inputs)):
+                for layer, (n, of_batch) in sums.items():
+                    before, total = totals.get(layer, (0, 0))
+                    totals[layer] = before + n, total + of_batch
+        nothing = 1, torch.zeros(0, 1)
+        by_layer = (totals.get(layer, nothing) for layer in range(sites.n_layers))
+        means = [total / n for n, total in by_layer]
         return Ablation(kind, means=means)
 
     def _only_read_tokens(self) -> AbstractContextManager[None]:
@@ -313,7 +338,7 @@ class TaskRun:
     @cached_property
     def reads_first_tokens(self) -> bool:
         """Whether the outputs for an example depend on its first token alone, up to rounding."""
-        if self.objective == MASKED_LM:
+        if self.objective in UNLABELLED:
             return False
         inputs, model = self.passes.make([0]).inputs, self.encoder.model
         with torch.inference_mode():
@@ -331,7 +356,7 @@ class TaskRun:
 
     def losses_of(self, batch: TaskBatch) -> tuple[Tensor, Tensor]:
         """Return the loss and the prediction of every example, each (batch,)."""
-        logits, targets = self.encoder.model(**batch.inputs).logits.float(), batch.targets
+        logits, targets = self.encoder.stack.run_whole(batch.inputs).logits.float(), batch.targets
         if self.objective == REGRESSION:
             predictions = logits.squeeze(-1)
             return (predictions - targets) ** 2, predictions
@@ -341,8 +366,11 @@ class TaskRun:
         losses = torch.nn.functional.cross_entropy(
             logits.transpose(1, 2), targets, reduction="none", ignore_index=IGNORED
         )
-        masked = (targets != IGNORED).sum(1)
-        return losses.sum(1) / masked, torch.full_like(losses[:, 0], torch.nan)
+        is_target = targets != IGNORED
+        losses = losses.sum(1) / is_target.sum(1)
+        if self.objective == MASKED_LM:
+            return losses, torch.full_like(losses, torch.nan)
+        return losses, ((logits.argmax(-1) == targets) & is_target).sum(1)
 
 
 def _joined(pieces: Sequence[Arrays]) -> Arrays:
@@ -362,10 +390,18 @@ def open_run(model: Model, file: str | Path, options: TaskOptions) -> TaskRun:
     """
     check_is_model(model)
     config = load_config(str(model), options) if isinstance(model, str | Path) else model.config
-    masked = objective_of(options.objective, config) == MASKED_LM
-    task = read_task(file, options, labelled=not masked)
-    head = MASKED_LM if masked else CLASSIFICATION
-    return TaskRun(load_encoder(model, options, head), task, options)
+    objective = objective_of(options.objective, config)
+    kinds = options.kinds or (ATTENTIONS if objective == TEXT_TO_TEXT else (ENCODER,))
+    if objective != TEXT_TO_TEXT and kinds != (ENCODER,):
+        raise UsageError(
+            f"heads of {' and '.join(kinds)} are looked at in models of text to text, and the "
+            f"objective is {objective}; omit `attention`"
+        )
+    task = read_task(file, options, objective)
+    head = CLASSIFICATION if objective == REGRESSION else objective
+    of = options.as_group(TargetOptions, attention=CROSS if objective == TEXT_TO_TEXT else ENCODER)
+    encoder = load_encoder(model, options, head, of)
+    return TaskRun(encoder.with_heads_of(kinds) if objective in WRITING else encoder, task, options)
 
 
 def keep_parts(study: str, options: RunOptions, *runs: TaskRun | None) -> OpenParts | None:

@@ -73,8 +73,9 @@ def test_text_may_begin_like_a_compressed_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.jsonl", "t.txt"])
 def test_a_file_of_empty_lines_has_no_examples(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("\n\n", encoding="utf-8")
+    objective = "classification" if name == "t.jsonl" else "masked_lm"
     with pytest.raises(CorpusError, match=rf"{name} holds 0 examples; two are the least"):
-        read_task(tmp_path / name, TaskOptions(), labelled=name == "t.jsonl")
+        read_task(tmp_path / name, TaskOptions(), objective)
 
 
 @pytest.mark.parametrize("pack", [bytes, *PACK.values()], ids=["plain", *PACK])
@@ -142,7 +143,7 @@ def test_paths_that_are_refused(tmp_path: Path, paths: list[str], message: str) 
 READERS: dict[str, Callable[[Path], object]] = {
     "corpus": lambda file: list(read_conllu(file)),
     "task": lambda file: read_task(file, TaskOptions()),
-    "text to mask": lambda file: read_task(file, TaskOptions(), labelled=False),
+    "text to mask": lambda file: read_task(file, TaskOptions(), "masked_lm"),
     "frequencies": read_frequencies,
 }
 

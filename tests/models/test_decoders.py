@@ -105,7 +105,7 @@ def test_uniform_outputs_are_those_of_the_tokens_in_view() -> None:
             for values in () if has_queries else query.linear.parameters():
                 values[query.rows[1]] = 0
             inputs = make_inputs()
-            uniform = Ablation("uniform", attention_mask=inputs["attention_mask"])
+            uniform = Ablation("uniform", inputs=inputs)
             with gated(sites, gates, uniform):
                 outputs.append(model(**inputs)[0][0])
     assert_same_outputs(*outputs)

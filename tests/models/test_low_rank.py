@@ -22,6 +22,7 @@ from transformers import AutoModel, PreTrainedModel, Trainer, TrainingArguments
 from headroles.arrays import FloatArray
 from headroles.errors import ModelError, ModelSupportError
 from headroles.models.families import FAMILIES
+from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.remaining import removed_heads
 from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads, zero_heads
@@ -97,7 +98,7 @@ class TestWithoutSomeHeads:
         heads = of_family(kind, SOME + A_LAYER)
         made = low_rank(with_biases(kind).double(), method, rank=2 * HEADS)
         zeroed, removed = copy.deepcopy(made), copy.deepcopy(made)
-        zero_heads(zeroed, heads)
+        zero_heads(HeadSites(find_stack(zeroed)), heads)
         remove_heads(removed, heads)
         assert not torch.allclose(outputs(made), outputs(zeroed), atol=1e-3)
         assert_same_outputs(outputs(removed), outputs(zeroed), DOUBLE)

@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from headroles import HeadScores, assign_roles, read_conllu, score_heads
 from headroles.errors import ModelError, ModelSupportError, StorageError
+from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.low_rank import RECORD_FILE, WEIGHTS_FILE
 from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads, zero_heads
@@ -307,7 +308,7 @@ def outputs(model: PreTrainedModel) -> torch.Tensor:
 @pytest.mark.parametrize(("kind", "task"), CLASSES)
 def test_every_class_is_read_as_it_was_written(kind: str, task: str, tmp_path: Path) -> None:
     zeroed, heads = make_whole(kind, task), of_family(kind, SOME + A_LAYER)
-    zero_heads(zeroed, heads)
+    zero_heads(HeadSites(find_stack(zeroed)), heads)
     PrunedModel(zeroed, TOKENIZER, Record()).write_files(tmp_path / "zeroed")
     read, report = type(zeroed).from_pretrained(tmp_path / "zeroed", output_loading_info=True)
     assert not any(report[f"{how}_keys"] for how in ("missing", "unexpected", "mismatched"))

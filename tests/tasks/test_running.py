@@ -98,7 +98,7 @@ def test_glue_as_it_is(name: str, file: Path) -> None:
 
 def test_plain_text_is_a_text_a_line(file: Path) -> None:
     file.write_text("One  text.\n\nAnother.\n")
-    task = read_task(file, TaskOptions(), labelled=False)
+    task = read_task(file, TaskOptions(), "masked_lm")
     assert task.texts == (("One text.",), ("Another.",))
     assert (task.lines, task.labels) == ((1, 3), ("", ""))
 

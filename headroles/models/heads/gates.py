@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
+from headroles.encoding import DECODER_INPUTS
+from headroles.head_rows import HeadRows
 from headroles.models.heads.projections import (
     ValueReader,
     find_projections,
@@ -27,6 +28,7 @@ from headroles.models.heads.projections import (
 from headroles.models.heads.remaining import Head
 from headroles.models.heads.stack import Stack
 from headroles.models.options import MEAN, UNIFORM, ZERO
+from headroles.reach import SOURCE, TARGET
 
 Change: TypeAlias = Callable[[int, Tensor], Tensor]
 """Function from a layer and the outputs of its heads (batch, tokens, remaining heads, head size) to
@@ -35,24 +37,40 @@ the outputs that replace them.
 
 
 class HeadSites:
-    """Sites at which the outputs of all heads of a stack can be read and changed.
+    """Sites at which the outputs of all heads of a model can be read and changed.
+
+    Of several stacks of one model, such as those of an encoder, a decoder and across, the layers
+    are rows, one stack after another, and a head is (row, number).
 
     Raises ModelSupportError for a model of a family whose projections are not known.
     """
 
-    def __init__(self, stack: Stack) -> None:
-        self.stack, self.layers = stack, find_projections(stack)
-        self.reaches = stack.reaches
+    def __init__(self, *stacks: Stack) -> None:
+        self.stacks, self.stack = stacks, stacks[0]
+        self.layers = tuple(layer for stack in stacks for layer in find_projections(stack))
+        self.reaches = tuple(reach for stack in stacks for reach in stack.reaches)
 
     @property
     def n_layers(self) -> int:
-        """Number of layers."""
+        """Number of layers, those of all stacks."""
         return len(self.layers)
 
     @property
     def n_heads(self) -> int:
-        """Number of heads that each layer has, or had before some were removed."""
-        return self.stack.n_heads
+        """Number of heads that a layer has at most, or had before some were removed."""
+        return max(stack.n_heads for stack in self.stacks)
+
+    @property
+    def heads(self) -> list[Head]:
+        """The heads that the model has now."""
+        return [(row, head) for row, layer in enumerate(self.layers) for head in layer.heads]
+
+    @property
+    def rows(self) -> HeadRows:
+        """The kinds of attention of the layers, of a model that reads a source and a target."""
+        if not any(stack.takes_targets for stack in self.stacks):
+            return HeadRows()
+        return HeadRows({stack.kind: stack.n_layers for stack in self.stacks})
 
     @property
     def description(self) -> dict[str, Any]:
@@ -62,7 +80,12 @@ class HeadSites:
             "read_through": "outputs of heads",
             "layers": self.n_layers,
             "heads": self.n_heads,
+            "stacks": dict(self.rows.layers),
         }
+
+    def rows_in(self, sequence: int) -> list[int]:
+        """Return the layers whose queries are tokens of the source, or of the target."""
+        return [row for row, reach in enumerate(self.reaches) if reach.queries == sequence]
 
     @property
     def layers_are_shared(self) -> bool:
@@ -121,13 +144,13 @@ class Ablation:
     """Replacement of the output of a head whose gate is closed.
 
     ``means``, for ``mean``, are the mean outputs (remaining heads, head size) of each layer. For
-    ``uniform``, ``attention_mask`` (batch, tokens) is that of the next batch, and ``values`` reads
-    value vectors; `gated` opens it.
+    ``uniform``, ``inputs`` are those of the next batch, whose masks say which tokens are real, and
+    ``values`` reads value vectors; `gated` opens it.
     """
 
     kind: str = ZERO
     means: Sequence[Tensor] = ()
-    attention_mask: Tensor | None = None
+    inputs: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
     values: ValueReader | None = field(default=None, repr=False)
 
     def instead(self, sites: HeadSites, layer: int, outputs: Tensor) -> Tensor | None:
@@ -135,46 +158,53 @@ class Ablation:
         if self.kind == MEAN:
             return self.means[layer].to(outputs)
         if self.kind == UNIFORM:
-            return self._uniform(sites, layer)
+            return self._uniform(sites, layer, outputs.shape[1])
         return None
 
-    def _uniform(self, sites: HeadSites, layer: int) -> Tensor:
-        """Return means (batch, tokens, heads, head size) of values that a token may attend to."""
-        values = cast(ValueReader, self.values).of(layer)
-        allowed = cast(Tensor, self.attention_mask)[:, None].to(values)  # (batch, 1, key)
-        reach = sites.reaches[layer]
+    def _uniform(self, sites: HeadSites, layer: int, n_queries: int) -> Tensor:
+        """Return means (batch, query, heads, head size) of values that a token may attend to."""
+        values, reach = cast(ValueReader, self.values).of(layer), sites.reaches[layer]
+        allowed = mask_of(self.inputs, reach.keys)[:, None].to(values)  # (batch, 1, key)
         if reach.is_limited:
             place = torch.arange(allowed.shape[-1], device=allowed.device)
             allowed = allowed * reach.sees(place - place[:, None])
         # a row of padding may see no token at all, and must not divide by 0
         shares = allowed / allowed.sum(-1, keepdim=True).clamp_min(1)
-        return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, values.shape[1], -1), values)
+        return torch.einsum("bqk,bkhs->bqhs", shares.expand(-1, n_queries, -1), values)
 
 
-def sum_outputs(sites: HeadSites, inputs: Mapping[str, Tensor]) -> tuple[int, dict[int, Tensor]]:
-    """Return the number of real tokens of a batch, and by layer the sums of outputs over them.
+def mask_of(inputs: Mapping[str, Tensor], sequence: int) -> Tensor:
+    """Return the mask (batch, tokens) of the real tokens of the source, or of the target."""
+    return inputs[f"{DECODER_INPUTS if sequence == TARGET else ''}attention_mask"]
+
+
+def sum_outputs(sites: HeadSites, inputs: Mapping[str, Tensor]) -> dict[int, tuple[int, Tensor]]:
+    """Return by layer the number of real queries of a batch, and the sums of outputs over them.
 
     Sums are (remaining heads, head size); layers without heads have none.
     """
-    mask, sums = inputs["attention_mask"], dict[int, Tensor]()
+    sums = dict[int, tuple[int, Tensor]]()
 
     def keep(layer: int, outputs: Tensor) -> Tensor:
+        mask = mask_of(inputs, sites.reaches[layer].queries)
         # padding has outputs too, which differ by batch: they must not enter the mean
-        sums[layer] = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
+        of_layer = (outputs * mask[..., None, None].to(outputs)).sum((0, 1))
+        sums[layer] = int(mask.sum()), of_layer
         return outputs
 
     with sites.changed(keep):
-        sites.stack.whole(**inputs)
-    return int(mask.sum()), sums
+        sites.stack.run_whole(inputs)
+    return sums
 
 
 @contextmanager
-def gate_gradients(sites: HeadSites) -> Iterator[Callable[[Tensor], Tensor]]:
+def gate_gradients(sites: HeadSites) -> Iterator[Callable[[Tensor], dict[int, Tensor]]]:
     """Insert gates of 1 into a forward pass within the block, one for each token of each head.
 
-    Yield the function from that pass's loss to its derivatives by them (batch, tokens, layers,
-    heads), 0 for removed heads. The derivative by the gate of a head is the sum over its tokens. If
-    the losses of examples are added up, one backward pass gives the derivatives of each example.
+    Yield the function from that pass's loss to its derivatives by them, for the layers of each
+    sequence (`HeadSites.rows_in`): (batch, tokens, layers, heads), 0 for removed heads. The
+    derivative by the gate of a head is the sum over its tokens. If the losses of examples are added
+    up, one backward pass gives the derivatives of each example.
     """
     inserted: dict[int, Tensor] = {}
 
@@ -182,12 +212,20 @@ def gate_gradients(sites: HeadSites) -> Iterator[Callable[[Tensor], Tensor]]:
         inserted[layer] = torch.ones_like(outputs[..., 0], requires_grad=True)
         return outputs * inserted[layer][..., None]
 
-    def of_loss(loss: Tensor) -> Tensor:
+    def of_loss(loss: Tensor) -> dict[int, Tensor]:
         layers = sorted(inserted)
         by_layer = torch.autograd.grad(loss, [inserted[layer] for layer in layers])
-        gradients = by_layer[0].new_zeros(*by_layer[0].shape[:2], sites.n_layers, sites.n_heads)
-        for layer, of_layer in zip(layers, by_layer, strict=True):
-            gradients[:, :, layer, list(sites.layers[layer].heads)] = of_layer
+        found = dict(zip(layers, by_layer, strict=True))
+        gradients = {}
+        for sequence in (SOURCE, TARGET):
+            rows = sites.rows_in(sequence)
+            if not (present := [row for row in rows if row in found]):
+                continue
+            first = found[present[0]]
+            gradients[sequence] = first.new_zeros(*first.shape[:2], len(rows), sites.n_heads)
+            for row in present:
+                heads = list(sites.layers[row].heads)
+                gradients[sequence][:, :, rows.index(row), heads] = found[row]
         return gradients
 
     with sites.changed(open_gates):
@@ -213,66 +251,3 @@ def weights_of_heads(sites: HeadSites) -> dict[Head, Tensor]:
         rows = torch.cat(flat, dim=1)
         weights |= {(number, head): row for head, row in zip(layer.heads, rows, strict=True)}
     return weights
-
-
-_BLOCK = "encoder.layer.{}.attention"
-
-
-class SharedPasses:
-    """Passes over one batch that reuse the outputs of the pass before them.
-
-    Memory holds the outputs of each layer for the one batch, and the outputs of heads of one layer.
-    """
-
-    def __init__(self, sites: HeadSites, values_are_read: bool = False) -> None:
-        """Find the layers; passes share nothing if layers share modules.
-
-        With ``values_are_read`` every pass runs hooks of the value projections where it has gates.
-        """
-        paths = sites.stack.paths
-        layers = () if sites.layers_are_shared else sites.layers
-        above = paths.output.partition("{}")[0] + "{}"
-        self._layers = [layer.find.module(above) for layer in layers]
-        self._parts: list[tuple[nn.Module, ...]] = [() for _ in sites.layers]
-        if not values_are_read and not paths.output.startswith(f"{paths.attention}."):
-            self._parts = [(layer.find.module(paths.attention),) for layer in layers]
-        elif not paths.positions:  # others may be called for positions as well
-            self._parts = [layer.inputs for layer in layers]
-        self._outputs: dict[nn.Module, Any] = {}
-
-    @contextmanager
-    def next(self, shared: int) -> Iterator[None]:
-        """Run a pass within the block; the pass after it is to share ``shared`` layers with it.
-
-        That pass must have the same input and the same gates in the lowest ``shared`` layers.
-        """
-        before, self._outputs = self._outputs, {}
-
-        def keep(module: nn.Module, given: Any, output: Any) -> None:
-            self._outputs[module] = output
-
-        with ExitStack() as stack:
-            for module, output in before.items():
-                module.forward = lambda *_, _output=output, **__: _output
-                stack.callback(delattr, module, "forward")
-            for module in chain(self._layers[:shared], *self._parts[shared : shared + 1]):
-                stack.callback(module.register_forward_hook(keep).remove)
-            yield
-
-
-@contextmanager
-def first_tokens_alone(sites: HeadSites) -> Iterator[None]:
-    """Let the last layer run for first tokens alone, from the sum of attention and its input on.
-
-    Without effect for families that lack a module for that sum, and where layers share modules.
-    """
-    if sites.layers_are_shared or not sites.stack.paths.output.startswith(f"{_BLOCK}."):
-        yield
-        return
-
-    def cut(module: nn.Module, given: Any, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return (output[0][:, :1], *output[1:])
-
-    block = sites.stack.part.get_submodule(_BLOCK.format(sites.n_layers - 1))
-    with block.register_forward_hook(cut):
-        yield

@@ -8,6 +8,7 @@ how far each layer sees is found here, once.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -57,8 +58,11 @@ class Stack:
 
         A cache would hold the keys of all layers for tokens that are never generated.
         """
-        takes_cache = "use_cache" in inspect.signature(self.base.forward).parameters
-        return {"use_cache": False} if takes_cache else {}
+        return _without_cache(self.base)
+
+    def run_whole(self, inputs: Mapping[str, Tensor]) -> Any:
+        """Run the model with its head on the inputs of a batch."""
+        return self.whole(**inputs, **_without_cache(self.whole))
 
     @property
     def takes_targets(self) -> bool:
@@ -159,6 +163,11 @@ class Stack:
                 return module.num_embeddings - taken
         most: int | None = getattr(self.base.config, "max_position_embeddings", None)
         return most if most is None or most > 0 else None  # XLNet says -1
+
+
+def _without_cache(model: PreTrainedModel) -> dict[str, Any]:
+    takes_cache = "use_cache" in inspect.signature(model.forward).parameters
+    return {"use_cache": False} if takes_cache else {}
 
 
 def find_stack(model: PreTrainedModel, kind: str = ENCODER) -> Stack:

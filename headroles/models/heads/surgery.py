@@ -17,12 +17,9 @@ from transformers import PreTrainedModel
 
 from headroles.errors import ModelError, ModelSupportError, UsageError
 from headroles.models.families import RETURNED, Family, Paths
+from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.low_rank import is_low_rank, take
-from headroles.models.heads.projections import (
-    LayerProjections,
-    find_projections,
-    layers_that_share,
-)
+from headroles.models.heads.projections import LayerProjections, layers_that_share
 from headroles.models.heads.remaining import (
     Head,
     by_layer,
@@ -30,6 +27,7 @@ from headroles.models.heads.remaining import (
     removed_heads,
 )
 from headroles.models.heads.stack import find_stack
+from headroles.models.options import ENCODER
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
 """Names by which attention modules store the number of their heads, if they do."""
@@ -46,7 +44,9 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
         ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
     """
     wanted = [*heads, *removed_heads(model.config)]
-    layers, removed = _layers_to_change(model, wanted), by_layer(wanted)
+    sites, removed = HeadSites(find_stack(model)), by_layer(wanted)
+    _check_removal(sites, wanted)
+    layers = sites.layers
     if removed:
         _give_all_layers_a_bias(layers)
     for number, *_ in layers_that_share(layers).values():
@@ -57,19 +57,31 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
     _record(model, wanted)
 
 
-def _layers_to_change(model: PreTrainedModel, wanted: list[Head]) -> tuple[LayerProjections, ...]:
-    """Find the projections of all layers; raise errors as `remove_heads` for heads ``wanted``."""
-    stack = find_stack(model)
-    check_heads(wanted, stack.n_layers, stack.n_heads)
-    layers, lost = find_projections(stack), by_layer(wanted)
-    for first, *others in layers_that_share(layers).values():
+def remove_rows(sites: HeadSites, heads: Iterable[Head]) -> None:
+    """Remove heads by their rows in ``sites``. Raises errors as `remove_heads`, and
+    ModelSupportError for heads of a decoder beside an encoder.
+    """
+    wanted, names = list(heads), sites.rows
+    for head in wanted:
+        if (kind := names.place(head[0])[0]) not in ("", ENCODER):
+            raise ModelSupportError(
+                f"{names.name(head)}: heads of {kind} attention cannot be taken out of the model; "
+                "set them to zero with `written_as='zeroed'`"
+            )
+    remove_heads(sites.stack.whole, wanted)
+
+
+def _check_removal(sites: HeadSites, wanted: list[Head]) -> None:
+    """Raise errors as `remove_heads` for heads ``wanted``."""
+    check_heads(wanted, sites.n_layers, sites.n_heads)
+    lost = by_layer(wanted)
+    for first, *others in layers_that_share(sites.layers).values():
         for other in others:
             if lost.get(other) != lost.get(first):
                 raise UsageError(
                     f"layers {first} and {other} share one attention module, so they can only lose "
                     "the same heads; name each head in all layers that share it"
                 )
-    return layers
 
 
 def _record(model: PreTrainedModel, removed: list[Head]) -> None:
@@ -84,22 +96,23 @@ def remove_listed(model: PreTrainedModel, heads: list[Head]) -> None:
     remove_heads(model, heads)
 
 
-def zero_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
+def zero_heads(sites: HeadSites, heads: Iterable[Head]) -> None:
     """Set the output weights of ``heads`` to zero: the same function as their removal, full size.
 
     Any program can read such a model. Raises errors as `remove_heads`, and ModelError for a model
     that already lacks heads.
     """
     wanted = list(heads)
-    if wanted and (lost := removed_heads(model.config)):
+    if wanted and (lost := removed_heads(sites.stack.whole.config)):
         raise ModelError(
             "heads can only be set to zero in a model that has all of its heads; this one lacks "
             f"{len(lost)}; give the model that they were removed from"
         )
-    layers = _layers_to_change(model, wanted)
+    _check_removal(sites, wanted)
     with torch.no_grad():
-        for layer, numbers in by_layer(wanted).items():
-            layers[layer].output.weight[:, layers[layer].columns[numbers].flatten()] = 0
+        for row, numbers in by_layer(wanted).items():
+            layer = sites.layers[row]
+            layer.output.weight[:, layer.columns[numbers].flatten()] = 0
 
 
 def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:

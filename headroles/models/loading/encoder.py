@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -33,7 +33,9 @@ from headroles.models.attention.functions import (
     make_attention,
     name_of,
 )
+from headroles.models.attention.reader import open_reader
 from headroles.models.families import check_supported
+from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.loading.folders import languages_of
 from headroles.models.loading.targets import TargetTokenizer, target_of, with_languages
@@ -90,6 +92,8 @@ class LoadedModel:
     """Alignment of word pieces that no tokenizer makes."""
     target: TargetTokenizer | None = None
     """How targets are cut, if the decoder of an encoder-decoder runs."""
+    several: tuple[Stack, ...] = ()
+    """Layers of several kinds of attention whose heads are looked at, as `with_heads_of` counts."""
 
     @property
     def stack(self) -> Stack:
@@ -97,6 +101,23 @@ class LoadedModel:
         if isinstance(self.attention, FunctionAttention):
             raise lacks_weights(self.attention.source)
         return self.attention
+
+    @property
+    def sites(self) -> HeadSites:
+        """Sites of the heads that are looked at, as the model has them at present."""
+        return HeadSites(*(self.several or (self.stack,)))
+
+    def with_heads_of(self, kinds: Sequence[str]) -> LoadedModel:
+        """Return the model for the heads of several kinds of attention, which a trial counts.
+
+        The trial also finds the layers in which no token sees a later one. Raises ModelSupportError
+        as `open_reader`.
+        """
+        stacks = []
+        for kind in kinds:
+            with open_reader(find_stack(self.model, kind)) as reader:
+                stacks.append(cast(Stack, reader.source))
+        return replace(self, several=tuple(stacks))
 
     @property
     def model(self) -> PreTrainedModel:
@@ -203,10 +224,11 @@ def load_encoder(
     limits = (stack.longest_input, limit_of(tokenizer))
     read = stack.base if head == ENCODER else network
     tokenizer = with_languages(tokenizer, of)
+    fit = fit_to_words if head == ENCODER else without_dropout
     return LoadedModel(
         attention=stack,
-        tokenizer=(fit_to_words if head == ENCODER else without_dropout)(tokenizer),
-        target=target_of(stack, tokenizer, options, of) if stack.takes_targets else None,
+        tokenizer=fit(tokenizer),
+        target=target_of(stack, tokenizer, options, of, fit) if stack.takes_targets else None,
         max_tokens=min(int(limit) for limit in limits if limit is not None),
         takes_token_types=not stack.takes_targets and _takes_token_types(stack.base, tokenizer),
         description=RecordedModel(

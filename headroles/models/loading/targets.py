@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +14,6 @@ from headroles.errors import ModelError, UsageError
 from headroles.models.heads.stack import Stack
 from headroles.models.loading.tokenizers import (
     check_tokenizer,
-    fit_to_words,
     load_tokenizer,
     tokenizer_digest,
 )
@@ -66,8 +66,11 @@ def target_of(
     tokenizer: PreTrainedTokenizerBase,
     options: ModelOptions,
     of: TargetOptions,
+    fit: Callable[[PreTrainedTokenizerBase], PreTrainedTokenizerBase],
 ) -> TargetTokenizer:
     """Return the tokenizer of the targets of a model: its own for targets, or that of ``of``.
+
+    ``fit`` makes it one of words, or of texts.
 
     Raises ModelError for a model that names no first token of targets, UsageError for a tokenizer
     of several languages without that of targets, and TokenizerError as `load_encoder`.
@@ -93,5 +96,5 @@ def target_of(
             "config.json"
         )
     return TargetTokenizer(
-        fit_to_words(target), Targets(cast("int | None", start), of.target_rows == "output")
+        fit(target), Targets(cast("int | None", start), of.target_rows == "output")
     )

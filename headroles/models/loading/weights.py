@@ -26,7 +26,9 @@ from transformers import (
     MODEL_MAPPING,
     AutoConfig,
     AutoModel,
+    AutoModelForCausalLM,
     AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
     AutoModelForSequenceClassification,
     PreTrainedConfig,
     PreTrainedModel,
@@ -62,18 +64,23 @@ from headroles.models.options import ENCODER as ATTENTION_OF_ENCODER
 from headroles.models.options import WeightOptions
 from headroles.wording import in_one_line, listed
 
-ENCODER, CLASSIFICATION, MASKED_LM = HEADS = ("", "classification", "masked_lm")
+ENCODER, CLASSIFICATION, MASKED_LM, CAUSAL_LM, TEXT_TO_TEXT = HEADS = (
+    *("", "classification", "masked_lm"),
+    *("causal_lm", "text_to_text"),
+)
 """Heads that a model may have on top of its encoder."""
 _CLASSES = {
     ENCODER: AutoModel,
     CLASSIFICATION: AutoModelForSequenceClassification,
     MASKED_LM: AutoModelForMaskedLM,
+    CAUSAL_LM: AutoModelForCausalLM,
+    TEXT_TO_TEXT: AutoModelForSeq2SeqLM,
 }
 # A checkpoint may lack these: no attention weight depends on them.
 _UNUSED_PARTS = {
     ENCODER: ("pooler.", "position_ids"),
     CLASSIFICATION: ("position_ids",),
-    MASKED_LM: ("pooler.", "position_ids"),
+    **dict.fromkeys((MASKED_LM, CAUSAL_LM, TEXT_TO_TEXT), ("pooler.", "position_ids")),
 }
 _OF_A_LAYER = re.compile(r"\blayers?\.\d+\.")
 _OF_A_DECODER = re.compile(r"\bdecoder\.")

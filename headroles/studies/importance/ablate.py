@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
-from headroles.arrays import BoolArray, FloatArray
-from headroles.drawing.style import draw_values, legend_below
+from headroles.arrays import BoolArray, FloatArray, IntArray
+from headroles.drawing.style import draw_values, grids_of, legend_below
 from headroles.errors import UsageError
+from headroles.head_rows import ATTENTION, HeadRows
 from headroles.inference.power import smallest_n
 from headroles.models.heads.remaining import Head
+from headroles.models.options import ENCODER
 from headroles.options import Convert, split_names, takes
 from headroles.results.columns import WHOLE, Column, one_of
 from headroles.results.consistency import Rule, answers_by, around, interval_of, on_side
@@ -37,7 +39,6 @@ from headroles.testing.evidence import MCNEMAR, UNDECIDED, find_equivalence, fin
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences
 from headroles.testing.options import CorrectionOptions
-from headroles.wording import head_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,6 +51,7 @@ SETS = {
     "others": "all heads of a layer but one",
     "layers": "a whole layer",
     "thirds": "a third of the layers",
+    "kinds": "all heads of a kind of attention",
     "roles": "all heads with a role",
 }
 """Sets of removals in words."""
@@ -62,10 +64,11 @@ class AblateOptions(RolesFromOptions, CorrectionOptions, RunOptions):
     """Options of removals and their tests."""
 
     sets: Annotated[Sequence[str], Convert(split_names)] = "single"
-    """Sets of heads to remove: single, others, layers, thirds, roles; separated by commas.
+    """Sets of heads to remove: single, others, layers, thirds, kinds, roles; separated by commas.
 
     single: each head; others: all heads of a layer but one; layers: whole layers; thirds: the
-    lower, middle and upper third of the layers; roles: all heads with a role (needs roles_from).
+    lower, middle and upper third of the layers; kinds: all heads of the encoder, of the decoder, or
+    across; roles: all heads with a role (needs roles_from).
     """
     ablation: Literal["zero", "mean", "uniform"] = "zero"
     """Replacement of the output of a head.
@@ -96,18 +99,19 @@ class AblateOptions(RolesFromOptions, CorrectionOptions, RunOptions):
 def _is_named(rows: pd.DataFrame, _: Any) -> BoolArray:
     """Tell which rows (n,) of single heads, all others and layers are of what ``removed`` names."""
     layer, head = rows["layer"].astype(str), rows["head"].astype(str)
+    kind = rows[ATTENTION] + " " if ATTENTION in rows else ""
     names = {
-        "single": layer + "-" + head,
-        "others": "layer " + layer + " but " + head,
-        "layers": "layer " + layer,
+        "single": kind + layer + "-" + head,
+        "others": kind + "layer " + layer + " but " + head,
+        "layers": kind + "layer " + layer,
     }
     n_heads = rows["n_removed"]
     fits = pd.Series((rows["layer"] == -1) & (rows["head"] == -1))
-    for kind, name in names.items():
-        is_kind = rows["set"] == kind
-        one = (n_heads == 1) if kind == "single" else (n_heads >= 0)
-        unnamed = (rows["head"] == -1) if kind == "layers" else True
-        fits = fits.mask(is_kind, (rows["removed"] == name) & one & unnamed)
+    for of_set, name in names.items():
+        is_of_set = rows["set"] == of_set
+        one = (n_heads == 1) if of_set == "single" else (n_heads >= 0)
+        unnamed = (rows["head"] == -1) if of_set == "layers" else True
+        fits = fits.mask(is_of_set, (rows["removed"] == name) & one & unnamed)
     return fits.to_numpy()
 
 
@@ -181,19 +185,30 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
 
     def check_layers(self) -> None:
         """Raise ValueError unless all heads of a layer have a row each, if one has."""
-        removed = set(self.record.model.removed_heads)
-        for (kind, layer), rows in self.frame.groupby(["set", "layer"]):
+        removed, names = set(self.record.model.removed_heads), self.record.model.rows
+        by_layer = [self.frame["set"], pd.Series(names.rows_of(self.frame))]
+        for (kind, layer), rows in self.frame.groupby(by_layer):
             if kind not in ("single", "others"):
                 continue
-            heads = {(layer, head) for head in range(self.record.model.heads)} - removed
+            n_heads = self.record.model.heads
+            if ATTENTION in rows:  # kinds may differ in their numbers of heads
+                of_kind = self.frame[ATTENTION] == rows[ATTENTION].iloc[0]
+                n_heads = int(self.frame["head"][of_kind].max()) + 1
+            heads = {(layer, head) for head in range(n_heads)} - removed
             if len(rows) != len(heads):
-                raise ValueError(f"it has {len(rows)} of the {len(heads)} heads of layer {layer}")
+                raise ValueError(
+                    f"it has {len(rows)} of the {len(heads)} heads of "
+                    f"{names.name_of_layer(int(str(layer)))}"
+                )
 
     def rises(self) -> FloatArray:
-        """Return (layers, heads): the change of the loss without each head; NaN if not removed."""
+        """Return (layers, heads): the change of the loss without each head; NaN if not removed.
+
+        Of several kinds of attention the layers are one after another, as in the table.
+        """
         changes = np.full(self.record.shape, np.nan)
         rows = self.frame[self.frame["set"] == "single"]
-        changes[rows["layer"], rows["head"]] = rows["loss_change"]
+        changes[self.record.model.rows.rows_of(rows), rows["head"]] = rows["loss_change"]
         return changes
 
     def method(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -242,8 +257,8 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
-        task: a tab-separated file of labelled text, plain text for masked language models; of
-            examples that the model was not trained on.
+        task: a tab-separated file of labelled text, or of sources and targets; plain text for
+            models that restore or continue text; of examples that the model was not trained on.
         options: keyword arguments, described below.
 
     Raises:
@@ -271,7 +286,7 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     frame, warnings = make_table(removals, outcomes, run.objective == CLASSIFICATION, options)
     facts: AblationFacts = {"measured": run.measure(outcomes)}
     record = run.record(options, kind="ablations", facts=facts, warnings=warnings)
-    return Ablations(frame, record, outcomes)
+    return Ablations(run.sites.rows.with_kinds(frame), record, outcomes)
 
 
 class Removal(NamedTuple):
@@ -286,27 +301,37 @@ class Removal(NamedTuple):
 
 def _removals(kind: str, run: TaskRun, options: AblateOptions) -> Iterator[Removal]:
     """Yield the removals of a kind, of which some may have no heads."""
-    heads = run.heads
+    heads, names = run.heads, run.sites.rows
     layers = {layer: tuple(head for head in heads if head[0] == layer) for layer, _ in heads}
     if kind == "single":
         for head in heads:
-            yield Removal(kind, head_name(head), (head,), *head)
+            yield Removal(kind, names.name(head), (head,), *head)
     elif kind == "others":
         for head in heads:
             rest = tuple(other for other in layers[head[0]] if other != head)
-            yield Removal(kind, f"layer {head[0]} but {head[1]}", rest, *head)
+            yield Removal(kind, f"{names.name_of_layer(head[0])} but {head[1]}", rest, *head)
     elif kind == "layers":
         for layer, of_layer in layers.items():
-            yield Removal(kind, f"layer {layer}", of_layer, layer)
-    elif kind == "thirds":
-        thirds = np.array_split(np.arange(run.shape[0]), 3)
-        for name, third in zip(("lower", "middle", "upper"), thirds, strict=True):
-            in_third = tuple(head for head in heads if head[0] in third)
-            yield Removal(kind, f"{name} third", in_third)
+            yield Removal(kind, names.name_of_layer(layer), of_layer, layer)
+    elif kind in ("thirds", "kinds"):
+        for name, rows in _parts(kind, names, run.shape[0]):
+            yield Removal(kind, name, tuple(head for head in heads if head[0] in rows))
     else:
         table = RoleTable.load(str(options.roles_from))
         for role, having in heads_by_role(table, run).items():
             yield Removal(kind, role, tuple(sorted(having)))
+
+
+def _parts(kind: str, names: HeadRows, n_rows: int) -> Iterator[tuple[str, IntArray]]:
+    """Yield names and rows of the thirds of each kind of attention, or of whole kinds."""
+    for attention, part in names.parts.items():
+        rows = np.arange(n_rows)[part]
+        if kind == "kinds":
+            yield attention or ENCODER, rows
+            continue
+        thirds = np.array_split(rows, 3)
+        for name, third in zip(("lower", "middle", "upper"), thirds, strict=True):
+            yield f"{attention} {name} third".lstrip(), third
 
 
 def make_table(
@@ -371,11 +396,19 @@ def draw_ablations(ablations: Ablations, ax: Axes | None = None) -> Axes:
     if not len(rows):
         raise UsageError("no head was removed by itself; the map needs the set single")
     label = "change of the loss (nats)"
-    ax = draw_values(ax, ablations.rises(), "loss without each head", label, is_signed=True)
+    names, title = ablations.record.model.rows, "loss without each head"
+    ax = draw_values(ax, ablations.rises(), title, label, is_signed=True, rows=names)
     look: dict[str, Any] = {"facecolor": "white", "edgecolor": "black", "linewidth": 0.8, "s": 30}
     for answer, marker in ((WORSE, "o"), (BETTER, "v")):
         marked = rows[rows["answer"] == answer]
-        if len(marked):
-            ax.scatter(marked["head"], marked["layer"], label=answer, marker=marker, **look)
-    legend_below(ax)
+        for grid, part in zip(grids_of(ax), names.parts.values(), strict=False):
+            within = np.isin(names.rows_of(marked), np.arange(len(ablations.rises()))[part])
+            if (of_kind := marked[within]).size:
+                grid.scatter(of_kind["head"], of_kind["layer"], label=answer, marker=marker, **look)
+    keys = {
+        label: handle
+        for grid in grids_of(ax)
+        for handle, label in zip(*grid.get_legend_handles_labels(), strict=True)
+    }
+    legend_below(ax, keys=keys)
     return ax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, comb, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -18,6 +18,7 @@ from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes, rol
 from headroles.errors import UsageError
 from headroles.inference.permutation import permute_within
 from headroles.models.heads.remaining import Head
+from headroles.models.options import ENCODER
 from headroles.options import Convert, Seed, split_names, takes
 from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, answers_by, equal_to, only_with
@@ -155,7 +156,8 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
 
     Three tests: by importance (derivatives), by the loss without each head, and by the loss
     without all heads of a role, ranked among losses without random sets of as many heads of each
-    layer. H0 of all three: the heads of the role are any heads of their layers.
+    layer. H0 of all three: the heads of the role are any heads of their layers. Roles of a decoder
+    or of cross-attention are compared among the heads of this kind, unless ``attention`` has more.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
@@ -180,6 +182,8 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     if options.roles_from is None:
         raise UsageError("name the folder of roles: `roles_from`")
     table = RoleTable.load(options.roles_from).where(role=options.roles)
+    if options.attention is None and table.record.attention != ENCODER:
+        options = replace(options, attention=table.record.attention)
     run = open_run(model, task, options)
     having, heads = heads_by_role(table, run), run.heads
     if not having:

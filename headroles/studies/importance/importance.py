@@ -14,6 +14,7 @@ from scipy import stats
 from headroles.arrays import FloatArray
 from headroles.drawing.style import draw_values
 from headroles.errors import UsageError
+from headroles.head_rows import ATTENTION
 from headroles.inference.intervals import skewed_interval
 from headroles.options import takes
 from headroles.results.columns import NUMBER, Axes, Column, one_of
@@ -114,13 +115,17 @@ class Importance(ExamplesResult[ImportanceOptions, ImportanceFacts]):
     def axes(self) -> Axes:
         """Return all estimators and all heads of a layer; layers may be missing."""
         heads = [(head,) for head in range(self.record.model.heads)]
-        return {("estimator",): [(name,) for name in ESTIMATORS], ("layer",): [], ("head",): heads}
+        layers = self.record.model.rows.with_column(["layer"])
+        return {("estimator",): [(name,) for name in ESTIMATORS], layers: [], ("head",): heads}
 
     def of(self, estimator: str, column: str = "importance") -> FloatArray:
-        """Return (layers, heads): a column of one estimator; NaN for missing layers."""
+        """Return (layers, heads): a column of one estimator; NaN for missing layers.
+
+        Of several kinds of attention the layers are one after another, as in the table.
+        """
         rows = self.frame[self.frame["estimator"] == estimator]
         values = np.full(self.record.shape, np.nan)
-        values[rows["layer"], rows["head"]] = rows[column]
+        values[self.record.model.rows.rows_of(rows), rows["head"]] = rows[column]
         return values
 
     def correlations(self) -> pd.DataFrame:
@@ -159,12 +164,17 @@ class Importance(ExamplesResult[ImportanceOptions, ImportanceFacts]):
             "Heads are named layer-head, from 0."
         )
         rows = self.frame[self.frame["estimator"] == ABSOLUTE].dropna(subset="importance")
+        kind = "{attention} " if ATTENTION in rows else ""
         cells = {
-            f"Most important of {len(rows)} heads": "{layer}-{head}",
+            f"Most important of {len(rows)} heads": kind + "{layer}-{head}",
             "nats": "{importance:.3g}",
             "95 % interval": "{ci_low:.3g} to {ci_high:.3g}",
         }
         yield Grid.from_frame(rows.nsmallest(_TABULATED, "rank"), cells)
+        if ATTENTION in rows:
+            means = rows.groupby(ATTENTION, sort=False)["importance"].mean()
+            named = ", ".join(f"{kind} {mean:.3g}" for kind, mean in means.items())
+            yield f"Mean over the heads of each kind: {named}."
         reliable = self.reliability()["full"]
         yield Grid(
             ("Estimator", "to", "unit", "reliability"),
@@ -187,14 +197,17 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
 
     One pass forward and one back over the examples of ``task``, a file of labelled text (or plain
     text for a masked language model), gives the derivative of every example's loss by the gate of
-    every head. Take examples that the model was trained on, or others that you will not test on.
+    every head. A model of text to text takes sources and targets, and has heads of three kinds: of
+    its encoder, of its decoder and across. Take examples that the model was trained on, or others
+    that you will not test on.
 
     Importance does not measure the loss without heads, least of all without many: see
     `ablate_heads` for single heads and `find_pruning_curves` for many.
 
     Args:
         model: a folder or hub id, with the head that was trained for the task; or a loaded model.
-        task: a tab-separated file of labelled text; plain text for masked language models.
+        task: a tab-separated file of labelled text, or of sources and targets; plain text for
+            models that restore or continue text.
         options: keyword arguments, described below.
 
     Raises:
@@ -227,11 +240,15 @@ def find_importance(model: Model, task: str | Path, options: ImportanceOptions) 
         halves[name] = split_half(values.reshape(-1, *run.shape), normalisation)
     facts: ImportanceFacts = {"measured": run.measure(whole), "split_half": halves}
     record = run.record(options, kind="importance", facts=facts)
-    return Importance(pd.concat(frames, ignore_index=True), record, derivatives)
+    frame = run.sites.rows.with_kinds(pd.concat(frames, ignore_index=True))
+    return Importance(frame, record, derivatives)
 
 
 def values_of(derivatives: Derivatives, estimator: str) -> FloatArray:
     """Return (examples, layers * heads): the values whose means are importances."""
+    if estimator == TOKEN and derivatives.tokens.ndim > 1:
+        per_token = derivatives.by_token / derivatives.tokens.mean(0)[:, None]
+        return np.asarray(per_token.reshape(len(per_token), -1))
     if estimator == TOKEN:
         # The released code divides by tokens, but by examples in the last layer, in which only the
         # classifier token has a derivative.
@@ -316,4 +333,5 @@ def draw_importance(
     values, ranks = importance.of(estimator), importance.of(estimator, "rank")
     title = f"importance of heads\nnumbers: the {_DRAWN} most important"
     label = f"importance ({estimator}, {USES[estimator][1]})"
-    return draw_values(ax, values, title, label, np.where(ranks <= _DRAWN, ranks, np.nan))
+    numbers = np.where(ranks <= _DRAWN, ranks, np.nan)
+    return draw_values(ax, values, title, label, numbers, rows=importance.record.model.rows)

@@ -145,7 +145,8 @@ class Gating(WithoutHeads[GateOptions, GatingFacts]):
         if overlap is None:
             yield Warned("One seed does not show how stable the choice is. Pass more `seeds`.")
             return
-        in_all = self.frame.groupby(["layer", "head"])["kept"].all().sum()
+        names = self.record.model.rows.with_column(("layer", "head"))
+        in_all = self.frame.groupby([*names])["kept"].all().sum()
         yield (
             f"Two seeds share {overlap:.0%} of the heads that they keep, {chance:.0%} by chance; "
             f"all {len(self.seeds)} keep {in_all} heads."

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
 
 from headroles.errors import UsageError
-from headroles.models.heads.projections import find_projections, layers_that_share
+from headroles.head_rows import HeadRows
+from headroles.models.heads.gates import HeadSites
+from headroles.models.heads.projections import layers_that_share
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.stack import Stack
 from headroles.options import Convert, Seed, split_names
 from headroles.studies.classification.role_table import RoleTable
 from headroles.studies.importance.importance import ImportanceOptions, normalise, values_of
@@ -22,9 +23,6 @@ from headroles.studies.inspection.origin import read_head
 from headroles.studies.removals import RolesFromOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.outcomes import Derivatives
 from headroles.tasks.running import TaskRun
-
-if TYPE_CHECKING:
-    pass
 
 _Plain = Literal["bottom", "top", "middle", "both_ends", "alternate", "random", "random_per_layer"]
 Order = Literal["importance", "reestimated", "ablation", "with_role", "without_role", _Plain]
@@ -83,12 +81,12 @@ Units = Mapping[Head, Sequence[Head]]
 """Heads that are removed at once, by the first of them."""
 
 
-def units_of(stack: Stack) -> Units:
+def units_of(sites: HeadSites) -> Units:
     """Return the units of a model: a head of all layers that share an attention module.
 
     Raises UsageError if different numbers of layers share modules.
     """
-    groups = list(layers_that_share(find_projections(stack)).values())
+    groups = list(layers_that_share(sites.layers).values())
     if len(sizes := {len(group) for group in groups}) > 1:
         raise UsageError(
             f"layers of this model share attention modules in groups of {sorted(sizes)}; heads "
@@ -97,7 +95,7 @@ def units_of(stack: Stack) -> Units:
     layers = {group[0]: group for group in groups}
     return {
         (first, number): [(layer, number) for layer in layers[first]]
-        for first, number in stack.heads
+        for first, number in sites.heads
         if first in layers
     }
 
@@ -108,8 +106,11 @@ def choose_heads(
     heads: Iterable[Head] | Units,
     options: SelectionOptions,
     run: TaskRun | None = None,
+    names: HeadRows = HeadRows(),  # noqa: B008 - it cannot change
 ) -> list[Head]:
     """Choose the heads to remove first: ``n_removed``, or those of as many units.
+
+    ``names`` are the kinds of attention of the layers; orders by layers begin in each of them.
 
     Raises UsageError for an order that needs a run, for protected heads that the model lacks, and
     where protected heads, and heads that every layer keeps, do not leave ``n_removed``.
@@ -120,7 +121,7 @@ def choose_heads(
     protected = {unit_of.get(head, head) for head in options.protect or ()}
     room = _room(n_removed, firsts, protected, options.at_least)
     if order not in (*BY_ESTIMATE, "ablation"):
-        ordered = _without_task(order, firsts, options)
+        ordered = _without_task(order, firsts, options, names)
     elif run is None:
         raise UsageError(f"the order {order} needs a task; name its file after the model")
     elif order == "ablation":
@@ -147,12 +148,16 @@ def _first(
     return list(islice(at_most(room, (head for head in ordered if head not in protected)), n))
 
 
-def _without_task(order: str, heads: Sequence[Head], options: SelectionOptions) -> list[Head]:
+def _without_task(
+    order: str, heads: Sequence[Head], options: SelectionOptions, names: HeadRows
+) -> list[Head]:
     """Return all heads in an order that needs no task; at random where it leaves a choice."""
     indices = np.random.default_rng(options.seed).permutation(len(heads))
     ordered = [heads[index] for index in indices]
     if order in BY_ROLE:
-        having = set(RoleTable.load(str(options.roles_from)).heads_with(str(options.role)))
+        table = RoleTable.load(str(options.roles_from))
+        first = names.first(table.record.attention)
+        having = {(first + layer, head) for layer, head in table.heads_with(str(options.role))}
         is_last = order == "without_role"
         return sorted(ordered, key=lambda head: (head in having) == is_last)
     of_layer = {at: [head for head in ordered if head[0] == at] for at, _ in heads}
@@ -160,8 +165,18 @@ def _without_task(order: str, heads: Sequence[Head], options: SelectionOptions) 
         return sorted(ordered, key=lambda head: of_layer[head[0]].index(head))
     if order == "random":
         return ordered
-    layers = order_layers(order, 1 + max(of_layer))
+    layers = _rows_in_order(order, 1 + max(of_layer), names)
     return [head for layer in layers for head in of_layer.get(layer, ())]
+
+
+def _rows_in_order(order: str, n_rows: int, names: HeadRows) -> list[int]:
+    """Return layers as `order_layers` does; of several kinds one of each, then another of each."""
+    places: list[tuple[float, int]] = []
+    for part in names.parts.values():
+        rows = range(n_rows)[part]
+        layers = order_layers(order, len(rows))
+        places += [(place / len(rows), rows[layer]) for place, layer in enumerate(layers)]
+    return [row for _, row in sorted(places)]
 
 
 def _by_importance(

@@ -33,8 +33,7 @@ from headroles.arrays import FloatArray
 from headroles.errors import ModelError, UsageError
 from headroles.models.heads.gates import HeadSites, gated, weights_of_heads
 from headroles.models.heads.remaining import Head
-from headroles.models.heads.stack import Stack
-from headroles.models.heads.surgery import remove_heads, zero_heads
+from headroles.models.heads.surgery import remove_rows, zero_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.options import Convert, Flag, Options, fields_of, path_text, takes
@@ -182,18 +181,23 @@ class WithoutHeads(Result[OptionsOf, F]):
 
     def axes(self) -> Axes:
         """Return the heads that the model had, at least the removed ones."""
-        return {("layer", "head"): self.removed}
+        names = self.record.model.rows
+        return {names.with_column(("layer", "head")): [*map(names.cells, self.removed)]}
 
     @property
     def removed(self) -> list[Head]:
-        """The removed heads, by layer and number."""
+        """The removed heads, by layer and number.
+
+        Layers of several kinds of attention are counted through, one kind after another.
+        """
         return [*self.facts["removed"]]
 
     @property
     def kept(self) -> list[Head]:
         """The remaining heads, by layer and number."""
-        heads = self.frame[["layer", "head"]].drop_duplicates()
-        return sorted(set(heads.itertuples(index=False, name=None)) - set(self.removed))
+        layers = self.record.model.rows.rows_of(self.frame).tolist()
+        heads = zip(layers, self.frame["head"].tolist(), strict=True)
+        return sorted(set(heads) - set(self.removed))
 
     @property
     def is_zeroed(self) -> bool:
@@ -204,8 +208,6 @@ class WithoutHeads(Result[OptionsOf, F]):
         """Give loss, metrics and weights before and after, and the heads of each layer."""
         facts, tuning = self.facts, self.facts["fine_tuning"]
         before, after = facts["parameters"]["before"], facts["parameters"]["after"]
-        layers = sorted({layer for layer, _ in (*self.removed, *self.kept)})
-        counts = [str(sum(at == layer for at, _ in self.kept)) for layer in layers]
         yield from warn_of_guessing(facts["before"])
         yield (
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed (order: "
@@ -226,7 +228,22 @@ class WithoutHeads(Result[OptionsOf, F]):
                 "The removed heads are set to zero: any program that reads the original reads this "
                 "model, at the size and speed of the original."
             )
-        yield Grid(("Layer", *map(str, layers)), (("heads kept", *counts),))
+        yield self._kept_by_layer()
+
+    def _kept_by_layer(self) -> Grid:
+        """Count the heads that each layer keeps, in a row for each kind of attention."""
+        rows = sorted({layer for layer, _ in (*self.removed, *self.kept)})
+        counts = {row: sum(at == row for at, _ in self.kept) for row in rows}
+        by_kind: dict[str, dict[int, str]] = {}
+        for row in rows:
+            kind, layer = self.record.model.rows.place(row)
+            by_kind.setdefault(kind, {})[layer] = str(counts[row])
+        layers = sorted({layer for of_kind in by_kind.values() for layer in of_kind})
+        cells = tuple(
+            (f"heads kept {kind}".rstrip(), *(of_kind.get(layer, "") for layer in layers))
+            for kind, of_kind in by_kind.items()
+        )
+        return Grid(("Layer", *map(str, layers)), cells)
 
     def next_steps(self, folder: str) -> Iterator[str]:
         """Name the page, and the function that loads what transformers alone cannot load."""
@@ -357,8 +374,10 @@ def prune_heads(
             runs.append(None if file is None else opened)
         run, tested, tuned = runs
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
+        if opened is None and options.kinds:
+            encoder = encoder.with_heads_of(options.kinds)
         keep_parts("pruning", options, run, tested)
-        removed = _choose(encoder.stack, options, run)
+        removed = _choose(encoder.sites, options, run)
         before = None if tested is None else tested.outcomes_unmasked()
         return write_without(
             Pruning,
@@ -374,13 +393,13 @@ def prune_heads(
         )
 
 
-def _choose(stack: Stack, options: PruneOptions, run: TaskRun | None) -> list[Head]:
+def _choose(sites: HeadSites, options: PruneOptions, run: TaskRun | None) -> list[Head]:
     """Return the heads to remove; the same heads from layers that share a module.
 
     Raises UsageError for more heads to keep than there are, or a part of a unit, and as
     `choose_heads`.
     """
-    units = units_of(stack)
+    units = units_of(sites)
     size = max(map(len, units.values()), default=1)
     n_heads, keep = size * len(units), options.keep or 0
     if keep > n_heads:
@@ -395,7 +414,7 @@ def _choose(stack: Stack, options: PruneOptions, run: TaskRun | None) -> list[He
             f"{size} layers at once; {n_heads - keep} of {n_heads} heads are no multiple of "
             f"{size}. Pass `keep={more - size}` or `keep={more}`"
         )
-    return choose_heads(options.order, n_units, units, options, run)
+    return choose_heads(options.order, n_units, units, options, run, sites.rows)
 
 
 def write_without(
@@ -418,11 +437,11 @@ def write_without(
     """
     network = encoder.model
     if frame is None:
-        rows = [(*head, head in removed) for head in encoder.stack.heads]
+        rows = [(*head, head in removed) for head in encoder.sites.heads]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
     n_before = n_parameters(network)
-    remove = zero_heads if zeroed else remove_heads
-    remove(network, removed)
+    remove = zero_heads if zeroed else remove_rows
+    remove(encoder.sites, removed)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
     if tested is not None and before is not None:
         after = tested.outcomes_unmasked()
@@ -438,11 +457,11 @@ def write_without(
     }
     record = Record.now(
         kind=kind.kind,
-        model=structs.replace(encoder.description, **HeadSites(encoder.stack).description),
+        model=structs.replace(encoder.description, **encoder.sites.description),
         options=options.record(),
         facts={"fine_tuning": None, **facts, **measured},
     )
-    result = kind(frame, record)
+    result = kind(encoder.sites.rows.with_kinds(frame), record)
     write_together(folder, [PrunedModel(network, encoder.tokenizer, record), result])
     return result
 

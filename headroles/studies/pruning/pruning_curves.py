@@ -40,8 +40,8 @@ from headroles.studies.removals import (
     without_each,
     worse_by,
 )
-from headroles.tasks.options import MASKED_LM
-from headroles.tasks.outcomes import DERIVATIVES, LOSS, Measures, Outcomes
+from headroles.tasks.options import UNLABELLED
+from headroles.tasks.outcomes import DERIVATIVES, LOSS, PERPLEXITY, Measures, Outcomes
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.running import TaskRun, keep_parts, open_run
 from headroles.testing.evidence import UNDECIDED, answers, find_p_values
@@ -56,7 +56,11 @@ if TYPE_CHECKING:
 COMPARED = tuple("difference difference_low difference_high p_value p_adjusted answer note".split())
 _FEW_SHARES = 4
 """Shares that the summary tabulates."""
-_RANGES = {LOSS: (0, np.inf), "matthews": (-1, 1), "spearman": (-1, 1)}
+_RANGES = {
+    LOSS: (0, np.inf),
+    PERPLEXITY: (1, np.inf),
+    **dict.fromkeys(("matthews", "spearman"), (-1, 1)),
+}
 """Least and greatest value of measures; of all others from 0 to 1."""
 _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
@@ -343,8 +347,7 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
     if file is None:
         return []
     n_asked = None if options.examples is None else options.examples * options.draws
-    labelled = tested.objective != MASKED_LM
-    task = read_task(file, replace(options, examples=n_asked), labelled)
+    task = read_task(file, replace(options, examples=n_asked), tested.objective)
     size = len(task) // options.draws
     if size < 2:
         raise UsageError(
@@ -352,6 +355,7 @@ def _deal(tested: TaskRun, file: str | Path | None, options: CurveOptions) -> li
             "its own; give more examples"
         )
     order = np.random.default_rng(options.seed).permutation(len(task))[: size * options.draws]
+    labelled = tested.objective not in UNLABELLED
     dealt = sorted(order.tolist(), key=lambda at: task.labels[at] if labelled else "")
     parts = [sorted(dealt[draw :: options.draws]) for draw in range(options.draws)]
     return [TaskRun(tested.encoder, task.take(part), options) for part in parts]
@@ -368,7 +372,7 @@ def find_points(
 
     Raises UsageError as `choose_heads`, and for a share of no heads or of all.
     """
-    heads = tested.heads
+    heads, names = tested.heads, tested.sites.rows
     counts = [round(share * len(heads)) for share in options.shares]
     for share, count in zip(options.shares, counts, strict=True):
         if not 0 < count < len(heads):
@@ -383,7 +387,7 @@ def find_points(
         for draw in range(options.draws):
             drawn = replace(chosen, seed=options.seed + draw)
             run = runs[draw] if runs else None
-            path = tuple(choose_heads(name, max(counts), heads, drawn, run))
+            path = tuple(choose_heads(name, max(counts), heads, drawn, run, names))
             for share, count in zip(options.shares, counts, strict=True):
                 removed = path[:count]
                 setting = numbers.setdefault(frozenset(removed), len(numbers))

@@ -19,8 +19,9 @@ from transformers import AlbertForSequenceClassification
 
 from headroles import ablate_heads, find_pruning_curves, gate_heads, load_model, prune_heads
 from headroles.errors import ModelError, UsageError
-from headroles.models.heads.gates import weights_of_heads
+from headroles.models.heads.gates import HeadSites, weights_of_heads
 from headroles.models.heads.remaining import removed_heads
+from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads, zero_heads
 from headroles.studies.pruning.orders import choose_heads, order_layers
 from headroles.studies.pruning.prune import (
@@ -175,7 +176,7 @@ def test_without_a_task_the_whole_model_is_written(kind: str, task: str, tmp_pat
     folder = save(original, tmp_path / "original")
     for how in ("pruned", "zeroed"):
         pruned = prune_heads(folder, tmp_path / how, order="random", keep=6, written_as=how)
-    zero_heads(original, pruned.removed)
+    zero_heads(HeadSites(find_stack(original)), pruned.removed)
     read, report = type(original).from_pretrained(tmp_path / "zeroed", output_loading_info=True)
     assert not any(report[f"{how}_keys"] for how in ("missing", "unexpected"))
     for model in (read, load_model(tmp_path / "pruned")):
