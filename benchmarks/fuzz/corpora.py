@@ -23,6 +23,7 @@ from headroles.roles import (
     Scope,
     choose_relations,
     choose_roles,
+    group_sieves,
     make_readout,
 )
 
@@ -121,7 +122,7 @@ def prepare(
         for start in range(0, len(encoded), 64):
             for score in SCORES.values():
                 scope = Scope(PaddedBatch(encoded[start : start + 64]), EVERYTHING, score)
-                make_readout(choose_roles(options, relations, score), scope)
+                make_readout(group_sieves(choose_roles(options, relations, score)), scope)
     except HeadRolesError as error:
         message = str(error)
         if set(message) & CONTROLS or not 0 < len(message.encode()) <= LONGEST_MESSAGE:

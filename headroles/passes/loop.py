@@ -207,6 +207,8 @@ def as_tensors(value: Any, device: torch.device) -> Any:
 
 def on_device(value: Any, device: torch.device) -> Any:
     """Move every tensor in ``value`` to ``device``; the copies may finish after the return."""
+    if device.type == "cpu":
+        return value  # where tensors are made
     return _changed(
         value, lambda item: item.to(device, non_blocking=True) if isinstance(item, Tensor) else item
     )

@@ -27,7 +27,9 @@ from headroles.roles.choice import roles_of as roles_of
 from headroles.roles.choice import with_class_rules as with_class_rules
 from headroles.roles.contrasts import with_other_trees as with_other_trees
 from headroles.roles.readout import Readout as Readout
+from headroles.roles.readout import SievesByKind as SievesByKind
 from headroles.roles.readout import bounds_of as bounds_of
+from headroles.roles.readout import group_sieves as group_sieves
 from headroles.roles.readout import make_readout as make_readout
 from headroles.roles.role import ARCS as ARCS
 from headroles.roles.role import PAIRS as PAIRS

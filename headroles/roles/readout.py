@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class Readout:
 
     key_sets: Float32Array
     by_kind: tuple[SieveReadout, ...]
-    columns: tuple[int, ...]
+    columns: IntArray
     counts: IntArray
     candidates: Candidates | None = None
     offset_shares: Float32Array | None = None
@@ -49,18 +50,32 @@ class Readout:
         return sum((part.controls for part in self.by_kind), Counter())
 
 
-def make_readout(roles: Sequence[Role], scope: Scope) -> Readout:
-    """Make the readout of roles, which have sieves, for a scope; equal sieves are read once."""
-    batch, sieves = scope.batch, [role.sieve for role in roles if role.sieve is not None]
-    key_sets: KeySets = {id(keys): keys for sieve in sieves for keys in sieve.key_sets(batch)}
+class SievesByKind(NamedTuple):
+    """The different sieves of R roles, by kind; that of role r has the number ``columns[r]``."""
+
+    alike: list[list[Sieve]]
+    columns: IntArray
+
+
+def group_sieves(roles: Sequence[Role]) -> SievesByKind:
+    """Group the sieves of roles by kind; equal sieves are one."""
+    sieves = [role.sieve for role in roles if role.sieve is not None]
     # a dict keeps the order and drops equal sieves
     sieves_of: dict[Hashable, dict[Sieve, None]] = {}
     for sieve in sieves:
         sieves_of.setdefault(sieve.kind, {})[sieve] = None
     alike = [list(of_kind) for of_kind in sieves_of.values()]
-    by_kind = tuple(group[0].readout(group, scope, key_sets) for group in alike)
     column_of = {sieve: column for column, sieve in enumerate(chain.from_iterable(alike))}
-    columns = tuple(column_of[sieve] for sieve in sieves)
+    return SievesByKind(alike, np.array([column_of[sieve] for sieve in sieves], dtype=np.int64))
+
+
+def make_readout(sieves: SievesByKind, scope: Scope) -> Readout:
+    """Make the readout of the roles of these sieves for a scope."""
+    batch, (alike, columns) = scope.batch, sieves
+    key_sets: KeySets = {
+        id(keys): keys for sieve in chain.from_iterable(alike) for keys in sieve.key_sets(batch)
+    }
+    by_kind = tuple(group[0].readout(group, scope, key_sets) for group in alike)
     stacked = np.zeros((batch.size, batch.width, len(key_sets)), dtype=np.float32)
     for column, keys in enumerate(key_sets.values()):
         stacked[:, :, column] = keys

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar, cast
 
 import numpy as np
@@ -36,7 +36,9 @@ from headroles.roles import (
     Role,
     Scope,
     Score,
+    SievesByKind,
     bounds_of,
+    group_sieves,
     make_readout,
 )
 from headroles.scoring.layer import read_scores
@@ -128,11 +130,15 @@ class WindowScorer:
     score: Score
     budget: Budget
 
+    @cached_property
+    def _sieves(self) -> SievesByKind:
+        return group_sieves(self.roles)
+
     def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
         """Prepare the batch of the examples at these indices; needs no device."""
         batch = PaddedBatch([examples[index] for index in indices])
         known = {
-            reach: make_readout(self.roles, Scope(batch, reach, self.score))
+            reach: make_readout(self._sieves, Scope(batch, reach, self.score))
             for reach in dict.fromkeys(self.reader.reaches)
         }
         inputs = collate(batch.examples, self.encoder.tokenizer.pad_token_id or 0)
@@ -228,7 +234,7 @@ class WindowScorer:
         arrived: Callable[[], Float32Array],
         examples: Sequence[EncodedExample],
         counts: Mapping[Reach, IntArray],
-        columns: Sequence[int],
+        columns: IntArray,
     ) -> Float32Array:
         """Return values (B, layers, heads, roles), NaN where an example or a head has none.
 
@@ -239,8 +245,9 @@ class WindowScorer:
         for layer, head in self.reader.removed:
             read[:, layer, head] = np.nan
         values = read[..., columns]
+        lacking = {reach: (of_layers == 0)[:, None] for reach, of_layers in counts.items()}
         for layer, reach in enumerate(self.reader.reaches):
-            values[:, layer].swapaxes(1, 2)[counts[reach] == 0] = np.nan
+            np.copyto(values[:, layer], np.nan, where=lacking[reach])
         return values
 
 

@@ -22,6 +22,7 @@ from headroles.roles import (
     Scope,
     bounds_of,
     choose_roles,
+    group_sieves,
     make_readout,
 )
 from headroles.scoring.layer import read_scores
@@ -109,7 +110,9 @@ def readout_of(
     batch: Batch, score: str = "bias", reach: Reach = EVERYTHING, **options: Any
 ) -> Readout:
     """The readout of all roles."""
-    return make_readout(roles_of(score, **options), Scope(PaddedBatch(batch), reach, SCORES[score]))
+    return make_readout(
+        group_sieves(roles_of(score, **options)), Scope(PaddedBatch(batch), reach, SCORES[score])
+    )
 
 
 def sizes_in(

@@ -23,13 +23,20 @@ from headroles.roles import (
     Scope,
     choose_roles,
     classes_of_rules,
-    make_readout,
     nearest_words,
     with_class_rules,
 )
 from headroles.roles.rules import N_CLASSES, SIDES
 from tests.reference import Asked, Tokens
-from tests.roles.examples import RELATIONS, S, examples, make_example, reaches, tokens_of
+from tests.roles.examples import (
+    RELATIONS,
+    S,
+    examples,
+    make_example,
+    reaches,
+    readout_of,
+    tokens_of,
+)
 
 CLASSES = ("VERB", "NOUN")
 
@@ -49,7 +56,7 @@ def hits_in(
     example: EncodedExample, roles: tuple[Role, ...], reach: Reach = EVERYTHING
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[int, float]]]:
     """By role: how many arcs each class rule finds, and the share that each offset finds."""
-    readout = make_readout(roles, Scope(PaddedBatch([example]), reach, SCORES["hit"]))
+    readout = readout_of(roles, Scope(PaddedBatch([example]), reach, SCORES["hit"]))
     assert readout.class_hits is not None
     assert readout.offset_shares is not None
     by_class, by_offset = {}, {}

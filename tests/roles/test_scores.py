@@ -26,7 +26,6 @@ from headroles.roles import (
     PaddedBatch,
     Scope,
     bounds_of,
-    make_readout,
 )
 from headroles.scoring import layer
 from headroles.scoring.layer import first_largest
@@ -244,7 +243,7 @@ def test_other_roles_and_their_order_change_nothing(
     attention = random_attention(len(example), seed)
     all_roles = roles_of()
     roles = random.sample(all_roles, 7)
-    readout = make_readout(roles, Scope(PaddedBatch([example]), EVERYTHING, BIAS))
+    readout = readout_of(roles, Scope(PaddedBatch([example]), EVERYTHING, BIAS))
     values = values_of(attention, readout)[0]
     there = [all_roles.index(role) for role in roles]
     together, sizes = score_of(attention, [example]), readout_of([example])

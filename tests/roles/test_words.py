@@ -27,7 +27,6 @@ from headroles.roles import (
     Scope,
     bounds_of,
     choose_roles,
-    make_readout,
     role_of,
 )
 from headroles.roles.catalogue import find_rarest, read_frequencies
@@ -42,6 +41,7 @@ from tests.roles.examples import (
     make_example,
     random_attention,
     reaches,
+    readout_of,
     tokens_of,
     values_of,
 )
@@ -100,7 +100,7 @@ def assert_value(
     role: Role, example: EncodedExample, attention: Any, score: str, reach: Reach, expected: Any
 ) -> None:
     """The role has the expected value for each head, or none if None is expected."""
-    readout = make_readout([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
+    readout = readout_of([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
     found = values_of(attention, readout)
     assert (readout.counts[0, 0] == 0) == (expected is None)
     if expected is not None:
@@ -147,7 +147,7 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
     example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
     sentences = list(example.sentences)
     role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
-    readout = make_readout(
+    readout = readout_of(
         [role], Scope(PaddedBatch([example]), window_to_either_side(reach), SCORES["hit"])
     )
     assert readout.counts[0, 0] == n_words - 1
@@ -262,7 +262,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
     for roles in (both, [beyond_offset(role) for role in both]):
         readouts = [
-            make_readout([one], Scope(PaddedBatch([example]), EVERYTHING, SCORES["bias"]))
+            readout_of([one], Scope(PaddedBatch([example]), EVERYTHING, SCORES["bias"]))
             for one in roles
         ]
         np.testing.assert_array_equal(*(values_of(attention, one) for one in readouts))
