@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -110,9 +111,13 @@ def readout_of(
     batch: Batch, score: str = "bias", reach: Reach = EVERYTHING, **options: Any
 ) -> Readout:
     """The readout of all roles."""
-    return make_readout(
-        group_sieves(roles_of(score, **options)), Scope(PaddedBatch(batch), reach, SCORES[score])
-    )
+    scope = Scope(PaddedBatch(batch), reach, SCORES[score])
+    return read_from(roles_of(score, **options), scope)
+
+
+def read_from(roles: Sequence[Role], scope: Scope) -> Readout:
+    """The readout of some roles."""
+    return make_readout(group_sieves(roles), scope)
 
 
 def sizes_in(

@@ -34,7 +34,7 @@ from tests.roles.examples import (
     examples,
     make_example,
     reaches,
-    readout_of,
+    read_from,
     tokens_of,
 )
 
@@ -56,7 +56,7 @@ def hits_in(
     example: EncodedExample, roles: tuple[Role, ...], reach: Reach = EVERYTHING
 ) -> tuple[dict[str, dict[str, int]], dict[str, dict[int, float]]]:
     """By role: how many arcs each class rule finds, and the share that each offset finds."""
-    readout = readout_of(roles, Scope(PaddedBatch([example]), reach, SCORES["hit"]))
+    readout = read_from(roles, Scope(PaddedBatch([example]), reach, SCORES["hit"]))
     assert readout.class_hits is not None
     assert readout.offset_shares is not None
     by_class, by_offset = {}, {}

@@ -40,6 +40,7 @@ from tests.roles.examples import (
     make_example,
     random_attention,
     reaches,
+    read_from,
     readout_of,
     roles_of,
     score_of,
@@ -243,7 +244,7 @@ def test_other_roles_and_their_order_change_nothing(
     attention = random_attention(len(example), seed)
     all_roles = roles_of()
     roles = random.sample(all_roles, 7)
-    readout = readout_of(roles, Scope(PaddedBatch([example]), EVERYTHING, BIAS))
+    readout = read_from(roles, Scope(PaddedBatch([example]), EVERYTHING, BIAS))
     values = values_of(attention, readout)[0]
     there = [all_roles.index(role) for role in roles]
     together, sizes = score_of(attention, [example]), readout_of([example])

@@ -41,7 +41,7 @@ from tests.roles.examples import (
     make_example,
     random_attention,
     reaches,
-    readout_of,
+    read_from,
     tokens_of,
     values_of,
 )
@@ -100,7 +100,7 @@ def assert_value(
     role: Role, example: EncodedExample, attention: Any, score: str, reach: Reach, expected: Any
 ) -> None:
     """The role has the expected value for each head, or none if None is expected."""
-    readout = readout_of([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
+    readout = read_from([role], Scope(PaddedBatch([example]), reach, SCORES[score]))
     found = values_of(attention, readout)
     assert (readout.counts[0, 0] == 0) == (expected is None)
     if expected is not None:
@@ -147,7 +147,7 @@ def test_words_see_marks_by_any_of_their_pieces(reach: int, n_words: int) -> Non
     example = with_sentences(example, ["X", "X", "X", "PUNCT"], ["a", "b", "c", "."])
     sentences = list(example.sentences)
     role = choose_roles(RoleOptions(roles=["punctuation"]), (), SCORES["hit"], sentences)[0]
-    readout = readout_of(
+    readout = read_from(
         [role], Scope(PaddedBatch([example]), window_to_either_side(reach), SCORES["hit"])
     )
     assert readout.counts[0, 0] == n_words - 1
@@ -262,7 +262,7 @@ def test_pairs_without_order_are_pairs_in_both_orders(example: EncodedExample, s
     both = [Role("own", sieve=sieve({2, 0})), Role("own", sieve=sieve((0, 2), (2, 0)))]
     for roles in (both, [beyond_offset(role) for role in both]):
         readouts = [
-            readout_of([one], Scope(PaddedBatch([example]), EVERYTHING, SCORES["bias"]))
+            read_from([one], Scope(PaddedBatch([example]), EVERYTHING, SCORES["bias"]))
             for one in roles
         ]
         np.testing.assert_array_equal(*(values_of(attention, one) for one in readouts))
