@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,19 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
-from headroles.errors import CorpusError, UsageError
+from headroles import load_model
+from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.models.attention.reader import open_reader
 from headroles.models.heads.shared_passes import order_of
+from headroles.models.heads.surgery import remove_rows
+from headroles.models.loading.encoder import load_encoder
+from headroles.models.loading.saved_models import PrunedModel
+from headroles.models.options import TargetOptions
+from headroles.record import Record
 from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import METRICS, Outcomes
 from headroles.tasks.running import TaskRun, open_run
-from tests.conftest import make_tokenizer, save
+from tests.conftest import change_json, make_tokenizer, save
 from tests.models.decoders import SIZES
 from tests.rounding import WEIGHTS, near
 from tests.scoring.test_targets import START, make_model
@@ -244,6 +252,54 @@ def test_derivatives_are_those_of_finite_differences(folder: Path, pairs: Path) 
     )
     assert found.tokens[:, 1].tolist() == sources
     assert found.tokens[:, 3].tolist() == found.tokens[:, 6].tolist() == targets
+
+
+# Smaller models.
+
+
+def test_models_without_heads_are_those_with_closed_gates(
+    folder: Path, pairs: Path, tmp_path: Path
+) -> None:
+    """Heads keep their numbers; a layer of each kind may lose all its heads."""
+    run = open_run(folder, pairs, RunOptions(**SMALL))
+    names, n = run.sites.rows, len(run.sites.layers[-1].heads)
+    first, last = names.first("decoder"), run.shape[0] - 1
+    gone = [(0, 1), (2, 0), (2, 3), (first, 1), *((last, head) for head in range(n))]
+    further = [(1, 2), (first + 1, 0), (names.first("cross"), 0)]
+    masked = run.outcomes(torch.cat([settings(run, *gone), settings(run, *gone, *further)]))
+    whole = run.outcomes_unmasked()
+    remove_rows(run.sites, gone)
+    assert set(run.heads).isdisjoint(gone)
+    assert run.outcomes_unmasked().losses[:, 0] == near(masked.losses[:, 0], 10 * WEIGHTS)
+    assert not np.allclose(masked.losses[:, :1], whole.losses, rtol=1e-4)
+    tokenizer = make_tokenizer()
+    PrunedModel(run.encoder.model, tokenizer, Record()).write_files(tmp_path / "small")
+    smaller = open_run(tmp_path / "small", pairs, RunOptions(**SMALL))
+    assert smaller.heads == run.heads
+    assert smaller.outcomes_unmasked().losses[:, 0] == near(masked.losses[:, 0], 10 * WEIGHTS)
+    gates = settings(smaller, *further)
+    assert smaller.outcomes(gates).losses[:, 0] == near(masked.losses[:, 1], 10 * WEIGHTS)
+    remove_rows(smaller.sites, further)
+    assert smaller.outcomes_unmasked().losses[:, 0] == near(masked.losses[:, 1], 10 * WEIGHTS)
+    with open_reader(load_encoder(tmp_path / "small").stack) as reader:
+        assert reader.removed == ((0, 1), (2, 0), (2, 3))
+    of = TargetOptions(attention="cross")
+    with open_reader(load_encoder(tmp_path / "small", of=of).stack) as reader:
+        assert reader.removed == tuple((reader.n_layers - 1, head) for head in range(n))
+    model = load_model(tmp_path / "small")
+    ids = tokenizer("the cat", return_tensors="pt")["input_ids"]
+    found = [
+        model.generate(ids, max_new_tokens=6, num_beams=1, do_sample=False, use_cache=has_cache)
+        for has_cache in (True, False)
+    ]
+    assert found[0].tolist() == found[1].tolist()
+
+
+def test_lists_of_removed_heads_that_cannot_be(folder: Path, pairs: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(folder, tmp_path / "model")
+    change_json(copied / "config.json", pruned_cross_heads={"9": [0]})
+    with pytest.raises(ModelError, match=r"pruned_cross_heads of the configuration names heads 0 "):
+        open_run(copied, pairs, RunOptions())
 
 
 # One sequence.

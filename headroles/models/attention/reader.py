@@ -244,7 +244,7 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
 
     with _reads_tokens_alone(family):
         run(trial, Pass(note, n_layers=None, reads=find if stack.takes_targets else None))
-    pruned = {} if stack.takes_targets else pruned_heads(stack.config)
+    pruned = pruned_heads(stack.config, stack.kind)
     heads = [left + len(pruned.get(layer, ())) for layer, left in enumerate(heads)]
     n_layers, n_heads = len(heads), max(heads, default=0)
     expected = stack.n_layers or n_layers

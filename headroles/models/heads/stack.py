@@ -18,7 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_family, is_encoder_decoder
-from headroles.models.heads.remaining import Head, pruned_heads
+from headroles.models.heads.remaining import Head, pruned_heads, sizes_of
 from headroles.models.options import CROSS, ENCODER
 from headroles.reach import ACROSS, TARGET, Reach, window_of_decoder, window_to_either_side
 
@@ -99,7 +99,7 @@ class Stack:
         Heads keep the numbers that they had when the model was trained. Raises ModelError for a
         configuration that lists heads which the model cannot have had.
         """
-        pruned = {} if self.takes_targets else pruned_heads(self.config)
+        pruned = pruned_heads(self.config, self.kind)
         return tuple(
             tuple(head for head in range(self.n_heads) if head not in pruned.get(layer, ()))
             for layer in range(self.n_layers)
@@ -189,7 +189,7 @@ def find_stack(model: PreTrainedModel, kind: str = ENCODER) -> Stack:
 
 
 def _decoder_in(model: PreTrainedModel, family: Family, kind: str) -> Stack:
-    """Find the layers of the decoder, or of cross-attention; a trial counts them."""
+    """Find the layers of the decoder, or of cross-attention."""
     base = cast("PreTrainedModel", model.base_model)
     if not is_encoder_decoder(model.config) or getattr(base, "decoder", None) is None:
         raise ModelSupportError(
@@ -201,7 +201,8 @@ def _decoder_in(model: PreTrainedModel, family: Family, kind: str) -> Stack:
             "read"
         )
     part = cast("PreTrainedModel", base.decoder)
-    return Stack(model, base, part, family, n_layers=0, n_heads=0, kind=kind)
+    n_layers, n_heads = sizes_of(model.config, kind)
+    return Stack(model, base, part, family, n_layers=n_layers, n_heads=n_heads, kind=kind)
 
 
 def _says_causal(config: Any) -> bool:

@@ -7,7 +7,7 @@ bias of the output projection stays). Layers may lose all their heads.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -21,13 +21,14 @@ from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.low_rank import is_low_rank, take
 from headroles.models.heads.projections import LayerProjections, layers_that_share
 from headroles.models.heads.remaining import (
+    SETTINGS,
     Head,
     by_layer,
     check_heads,
+    removed_by_kind,
     removed_heads,
 )
-from headroles.models.heads.stack import find_stack
-from headroles.models.options import ENCODER
+from headroles.models.heads.stack import Stack, find_stack
 
 _COUNTS = ("num_attention_heads", "n_heads", "num_heads")
 """Names by which attention modules store the number of their heads, if they do."""
@@ -43,8 +44,25 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
             without the same head of the other layers.
         ModelSupportError: a family whose projections are unknown, or heads that the model mixes.
     """
-    wanted = [*heads, *removed_heads(model.config)]
-    sites, removed = HeadSites(find_stack(model)), by_layer(wanted)
+    _remove(find_stack(model), heads)
+
+
+def remove_rows(sites: HeadSites, heads: Iterable[Head]) -> None:
+    """Remove heads of any kind of attention, by their rows in ``sites``.
+
+    Raises errors as `remove_heads`.
+    """
+    wanted, first = list(heads), 0
+    for stack in sites.stacks:
+        rows = range(first, first + stack.n_layers)
+        _remove(stack, [(row - first, head) for row, head in wanted if row in rows])
+        first += stack.n_layers
+
+
+def _remove(stack: Stack, heads: Iterable[Head]) -> None:
+    """Remove heads of one kind of attention; raise errors as `remove_heads`."""
+    wanted = [*heads, *removed_heads(stack.config, stack.kind)]
+    sites, removed = HeadSites(stack), by_layer(wanted)
     _check_removal(sites, wanted)
     layers = sites.layers
     if removed:
@@ -54,21 +72,7 @@ def remove_heads(model: PreTrainedModel, heads: Iterable[Head]) -> None:
         indices = [index for index, head in enumerate(heads_of_layer) if head not in lost]
         if len(indices) < len(heads_of_layer):
             _cut_layer(layers[number], indices)
-    _record(model, wanted)
-
-
-def remove_rows(sites: HeadSites, heads: Iterable[Head]) -> None:
-    """Remove heads by their rows in ``sites``. Raises errors as `remove_heads`, and
-    ModelSupportError for heads of a decoder beside an encoder.
-    """
-    wanted, names = list(heads), sites.rows
-    for head in wanted:
-        if (kind := names.place(head[0])[0]) not in ("", ENCODER):
-            raise ModelSupportError(
-                f"{names.name(head)}: heads of {kind} attention cannot be taken out of the model; "
-                "set them to zero with `written_as='zeroed'`"
-            )
-    remove_heads(sites.stack.whole, wanted)
+    _record(stack, wanted)
 
 
 def _check_removal(sites: HeadSites, wanted: list[Head]) -> None:
@@ -84,16 +88,19 @@ def _check_removal(sites: HeadSites, wanted: list[Head]) -> None:
                 )
 
 
-def _record(model: PreTrainedModel, removed: list[Head]) -> None:
+def _record(stack: Stack, removed: list[Head]) -> None:
     """List the removed heads in the configuration, and in the copy that an encoder has."""
-    for config in (model.config, find_stack(model).config):
-        config.pruned_heads = {str(layer): heads for layer, heads in by_layer(removed).items()}
+    for config in (stack.whole.config, stack.config):
+        listed = {str(layer): heads for layer, heads in by_layer(removed).items()}
+        setattr(config, SETTINGS[stack.kind], listed)
 
 
-def remove_listed(model: PreTrainedModel, heads: list[Head]) -> None:
-    """Remove the heads that its configuration lists from a model that has them all."""
-    _record(model, [])
-    remove_heads(model, heads)
+def remove_listed(model: PreTrainedModel, heads: Mapping[str, list[Head]]) -> None:
+    """Remove heads by kind, which its configuration lists, from a model that has them all."""
+    for kind, of_kind in heads.items():
+        stack = find_stack(model, kind)
+        _record(stack, [])
+        _remove(stack, of_kind)
 
 
 def zero_heads(sites: HeadSites, heads: Iterable[Head]) -> None:
@@ -103,10 +110,11 @@ def zero_heads(sites: HeadSites, heads: Iterable[Head]) -> None:
     that already lacks heads.
     """
     wanted = list(heads)
-    if wanted and (lost := removed_heads(sites.stack.whole.config)):
+    lost = removed_by_kind(sites.stack.whole.config)
+    if wanted and lost:
         raise ModelError(
             "heads can only be set to zero in a model that has all of its heads; this one lacks "
-            f"{len(lost)}; give the model that they were removed from"
+            f"{sum(map(len, lost.values()))}; give the model that they were removed from"
         )
     _check_removal(sites, wanted)
     with torch.no_grad():
@@ -130,8 +138,8 @@ def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
         find.replace(path, take(find.linear(path), numbers, dim=0))
     if is_low_rank(attention):
         attention.scores.keep(indices)
-    if family.position_embedding:
-        embedding: nn.Embedding = getattr(attention, family.position_embedding)
+    embedding = getattr(attention, family.position_embedding or "none", None)
+    if embedding is not None:
         left = embedding.weight.detach()[:, indices]
         embedding.weight = nn.Parameter(left, embedding.weight.requires_grad)
         embedding.embedding_dim = len(indices)
@@ -197,11 +205,12 @@ def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
         return
     attention: Any
     first, *others = [layer.find.module(stack.paths.attention) for layer in layers]
+    of_first = getattr(first, family.position_embedding, None)  # cross-attention has none
     for attention in others:
         if not getattr(attention, family.position_embedding, None):
-            embedding = copy.deepcopy(getattr(first, family.position_embedding))
-            setattr(attention, family.position_embedding, embedding)
-            attention.has_relative_attention_bias = True
+            if of_first is not None:
+                setattr(attention, family.position_embedding, copy.deepcopy(of_first))
+                attention.has_relative_attention_bias = True
             attention.register_forward_pre_hook(
                 lambda _, given, named: (given, {**named, "position_bias": None}), with_kwargs=True
             )

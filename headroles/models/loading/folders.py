@@ -15,6 +15,7 @@ from transformers import CONFIG_MAPPING
 from headroles import storage
 from headroles.errors import ModelError, StorageError
 from headroles.models.heads.low_rank import is_collaborative
+from headroles.models.heads.remaining import SETTINGS
 from headroles.results.stored import MODEL_KINDS
 from headroles.wording import in_one_line, listed, shortened
 
@@ -229,7 +230,7 @@ def check_folder(folder: Path) -> list[str]:
             )
         return []
     settings = read_settings(folder / "config.json")
-    if not is_collaborative(folder) and not settings.get("pruned_heads"):
+    if not is_collaborative(folder) and not any(map(settings.get, SETTINGS.values())):
         return []
     return [
         f"{folder} has no run record, so headroles cannot notice a changed configuration; make "

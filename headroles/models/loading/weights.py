@@ -48,7 +48,7 @@ from headroles.models.heads.low_rank import (
     load_collaborative,
     low_rank_model,
 )
-from headroles.models.heads.remaining import Head, removed_heads
+from headroles.models.heads.remaining import Head, removed_by_kind
 from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_listed
 from headroles.models.loading.folders import (
@@ -311,7 +311,7 @@ def class_to_load(
 
     Where the encoder of an encoder-decoder is read alone, its class has no decoder.
     """
-    removed = removed_heads(config)
+    removed = removed_by_kind(config)
     if head is None:
         return _without_heads(class_of(config), removed)
     auto = _CLASSES[head]
@@ -320,6 +320,7 @@ def class_to_load(
     kind = class_among(auto, config)
     if head == ENCODER and is_encoder_decoder(config) and attention == ATTENTION_OF_ENCODER:
         kind = _without_decoder(kind, config)
+        removed = {name: heads for name, heads in removed.items() if name == ATTENTION_OF_ENCODER}
     return _without_heads(kind, removed)
 
 
@@ -378,7 +379,9 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
     return kind
 
 
-def _without_heads(kind: type[PreTrainedModel], removed: list[Head]) -> type[PreTrainedModel]:
+def _without_heads(
+    kind: type[PreTrainedModel], removed: dict[str, list[Head]]
+) -> type[PreTrainedModel]:
     """Make a class that builds models of ``kind`` without some heads, before weights are read."""
     if not removed:
         return kind
