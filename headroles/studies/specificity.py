@@ -42,7 +42,7 @@ def describe_specificity(
 
     Means and differences are over examples that have arcs of the relation and others. ``specific``
     is *yes* if the relation is shown to get more than the others, and *no* if less, corrected over
-    all tests. It is *untestable* where layers differ in reach, since each then sees other arcs.
+    all tests, which depend on one another. It is *untestable* where layers differ in reach, since each then sees other arcs.
     """
     n_tests = len(columns.indices[0])
     described: dict[str, NDArray[Any]] = {name: np.full(n_tests, np.nan) for name in COLUMNS}
@@ -69,7 +69,7 @@ def describe_specificity(
     leg, intervals = Leg(tests, subjects, n_tests), tests.intervals(options.alpha)
     # the test that goes with the interval; few arcs of a relation make means with long tails, whose
     # t is far from its distribution
-    either = find_p_values(tests, options, "two-sided", T)
+    either = find_p_values(tests, _for_dependent_tests(options), "two-sided", T)
     shown = either.shows(options.alpha) & ~is_skewed(tests)
     numbers = (tests.moments.mean, intervals.ci_low, intervals.ci_high, either.single)
     described |= dict(zip(COLUMNS[1:-1], map(leg.spread, numbers), strict=True))
@@ -81,6 +81,16 @@ def describe_specificity(
         answers(shown, either.direction),
     )
     return described
+
+
+def _for_dependent_tests(options: TestOptions) -> TestOptions:
+    """Return options whose correction holds for relations of a head, each a part of the others.
+
+    Where one gets more than the others, these get less: under such dependence the correction of
+    Benjamini and Hochberg (1995) is not known to hold, but that of Benjamini and Yekutieli (2001)
+    is.
+    """
+    return replace(options, correction="fdr_by") if options.correction == "fdr_bh" else options
 
 
 def _every_arc_of(scores: HeadScores) -> dict[str, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from headroles import RoleTable, assign_roles, read_conllu, score_heads
 from headroles.corpus import ROOT, Sentence, fold_subtype
@@ -80,3 +82,23 @@ def test_a_pooled_role_and_a_corpus_of_one_relation_have_no_other_arcs() -> None
     values = np.concatenate([noise] * 3, axis=-1)
     frame = assign_roles(make_scores(values, [POOLED, ARC, EVERY])).frame
     assert frame[frame["role"] == ARC]["specific"].tolist() == ["untestable"]
+
+
+def test_answers_are_corrected_for_tests_that_depend_on_one_another() -> None:
+    """By Benjamini and Yekutieli in the place of Benjamini and Hochberg, and as asked otherwise."""
+    rng = np.random.default_rng(2)
+    above = np.linspace(0, 3, 40)
+    own = 5 + above[:, None] + rng.normal(0, 6, (60, 1, 40, 1))
+    every = (own + 4 * (5 + rng.normal(0, 1, own.shape))) / 5
+    values = np.concatenate([own, own, every], axis=-1)
+    counts = np.broadcast_to([1, 1, 5], (60, 3)).astype(np.int64)
+    scores = replace(make_scores(values, [POOLED, ARC, EVERY]), counts=counts)
+    shown = {}
+    for correction, method in (("fdr_bh", "fdr_by"), ("holm", "holm"), ("none", None)):
+        frame = assign_roles(scores, correction=correction).frame
+        rows = frame[frame["role"] == ARC]
+        p = rows["p_others"].to_numpy()
+        adjusted = p if method is None else multipletests(p, method=method)[1]
+        shown[correction] = rows["specific"] != "undecided"
+        np.testing.assert_array_equal(shown[correction], adjusted <= 0.05)
+    assert 0 < shown["fdr_bh"].sum() < (multipletests(p, method="fdr_bh")[1] <= 0.05).sum()
