@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,8 +17,9 @@ from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel
 
 from headroles import load_model
-from headroles.errors import CorpusError, ModelError, UsageError
+from headroles.errors import CorpusError, ModelError, ModelSupportError, UsageError
 from headroles.models.attention.reader import open_reader
+from headroles.models.families import DECODERS as KNOWN
 from headroles.models.heads.shared_passes import order_of
 from headroles.models.heads.surgery import remove_rows
 from headroles.models.loading.encoder import load_encoder
@@ -29,7 +30,7 @@ from headroles.tasks.options import RunOptions
 from headroles.tasks.outcomes import METRICS, Outcomes
 from headroles.tasks.running import TaskRun, open_run
 from tests.conftest import change_json, make_tokenizer, save
-from tests.models.decoders import SIZES
+from tests.models.decoders import DECODERS, SIZES
 from tests.rounding import WEIGHTS, near
 from tests.scoring.test_targets import START, make_model
 
@@ -324,6 +325,60 @@ def test_decoders_are_asked_for_each_next_piece(tmp_path: Path) -> None:
     slopes = run.derivatives()
     assert slopes.losses == near(found.losses[:, 0])
     assert not np.allclose(found.losses[:, 0], found.losses[:, 1])
+
+
+@pytest.mark.parametrize("kind", [kind for kind, one in KNOWN.items() if one.paths is not None])
+def test_heads_of_decoders_are_slices_before_the_output(kind: str, tmp_path: Path) -> None:
+    """Their derivatives are those of finite differences, and removal is zero."""
+    smooth = {"activation_function": "gelu"} if kind == "opt" else {}
+    sizes = {**DECODERS.get(kind, (SIZES, ()))[0], **smooth}
+    torch.manual_seed(1)
+    model = hf.AutoModelForCausalLM.from_config(hf.CONFIG_MAPPING[kind](**sizes)).eval()
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.normal_(parameter, std=0.2)
+    file = tmp_path / "plain.txt"
+    file.write_text("\n".join(source for source, _ in PAIRS) + "\n", "utf-8")
+    run = open_run(save(model, tmp_path / "model"), file, RunOptions(**SMALL))
+    assert (run.objective, run.shape) == ("causal_lm", (2, 4))
+    found = run.outcomes(torch.cat([settings(run), settings(run, (1, 2))])).losses
+    path = run.encoder.stack.paths.output.format(1)
+    linear = cast(nn.Linear, model.base_model.get_submodule(path))
+    size = linear.in_features // 4
+    with linear.register_forward_pre_hook(
+        lambda _, given: (given[0].index_fill(-1, torch.arange(2 * size, 3 * size), 0),)
+    ):
+        expected = []
+        for text, _ in PAIRS:
+            ids = make_tokenizer()(text, return_tensors="pt")["input_ids"]
+            with torch.no_grad():
+                logits = model(input_ids=ids, use_cache=False).logits[0, :-1]
+            expected.append(float(cross_entropy(logits, ids[0, 1:])))
+    assert found[:, 1] == near(np.array(expected), 10 * WEIGHTS)
+    assert not np.allclose(found[:, 0], found[:, 1], rtol=1e-5)
+    slopes, step = run.derivatives(), 1e-2
+    sides = []
+    for sign in (1, -1):
+        gates = settings(run)
+        gates[0][1, 2] += sign * step
+        sides.append(run.outcomes(gates).losses[:, 0])
+    differences = (sides[0] - sides[1]) / (2 * step)
+    assert slopes.by_gate[:, 1, 2] == pytest.approx(differences, rel=0.02, abs=2e-3)
+    uniform = run.outcomes(settings(run, (1, 2)), "uniform").losses[:, 0]
+    assert not np.allclose(uniform, found[:, 0], rtol=1e-5)
+    remove_rows(run.sites, [(1, 2)])
+    assert run.outcomes_unmasked().losses[:, 0] == near(found[:, 1], 10 * WEIGHTS)
+    PrunedModel(run.encoder.model, make_tokenizer(), Record()).write_files(tmp_path / "small")
+    smaller = open_run(tmp_path / "small", file, RunOptions(**SMALL))
+    assert smaller.outcomes_unmasked().losses[:, 0] == near(found[:, 1], 10 * WEIGHTS)
+
+
+def test_transposed_projections_are_refused(tmp_path: Path) -> None:
+    model = hf.GPT2LMHeadModel(hf.GPT2Config(**DECODERS["gpt2"][0])).eval()
+    file = tmp_path / "plain.txt"
+    file.write_text("the cat\nit is\n", "utf-8")
+    with pytest.raises(ModelSupportError, match=r"not possible for gpt2: its projections are tra"):
+        open_run(save(model, tmp_path / "model"), file, RunOptions()).outcomes_unmasked()
 
 
 # Metrics, files, and bad input.
