@@ -24,6 +24,7 @@ from headroles.models.loading.tokenizers import encode as encode
 from headroles.models.options import WeightOptions
 from headroles.passes.options import OnProgress
 from headroles.results.result import load as load
+from headroles.results.stored import Claimed
 from headroles.roles import Role as Role
 from headroles.roles.own import Find
 from headroles.sample import atlas as atlas
@@ -522,7 +523,7 @@ def find_redundancy(
 def gate_heads(
     model: str | Path,
     task: str | Path,
-    out: str | Path,
+    out: str | Path | Claimed,
     *,
     test: str | Path | None = None,
     overwrite: bool = False,
@@ -585,6 +586,7 @@ def importance_by_role(
     permutations: int = 9999,
     draws: int = 999,
     seed: int = 0,
+    quick: bool = False,
     alpha: float = 0.05,
     correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
@@ -648,7 +650,7 @@ def power_analysis(
 
 def prune_heads(
     model: str | Path,
-    out: str | Path,
+    out: str | Path | Claimed,
     *,
     task: str | Path | None = None,
     test: str | Path | None = None,

@@ -250,13 +250,13 @@ class ExampleEncoder:
         governors = [np.asarray(sentence.governors, np.int64) for sentence in example.sentences]
         governors[1:] = [np.where(second == ROOT, ROOT, second + first) for second in governors[1:]]
         pieces = words >= 0
-        known = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
+        known_pieces = pieces if self._unknown is None else pieces & (input_ids != self._unknown)
         self.counts.update(
             pieces=int(pieces.sum()),
-            unknown_pieces=int(pieces.sum() - known.sum()),
+            unknown_pieces=int(pieces.sum() - known_pieces.sum()),
             lone_spaces=sum(int((input_ids[pieces] == space).sum()) for space in self._spaces),
             words=len(sizes),
-            words_without_known_piece=len(sizes) - len(np.unique(words[known])),
+            words_without_known_piece=len(sizes) - len(np.unique(words[known_pieces])),
             words_without_pieces=int((sizes == 0).sum()),
         )
         return EncodedExample(
@@ -498,21 +498,21 @@ def _as_array(values: Alignment, missing: int) -> IntArray:
     return np.asarray([missing if value is None else value for value in values], dtype=np.int64)
 
 
-def words_of_pieces(name: str, given: Any) -> list[int | None]:
+def words_of_pieces(name: str, alignment: Any) -> list[int | None]:
     """Return the alignment of a sentence as numbers of Python.
 
-    ``given`` is an alignment, or the encoding of a tokenizer, which knows it. Raises TokenizerError
+    ``alignment`` is one, or the encoding of a tokenizer, which knows it. Raises TokenizerError
     that ``name``s the sentence for what numbers no words.
     """
     remedy = "give the number of its word, from 0, for each piece, and None for special tokens"
-    if callable(getattr(given, "word_ids", None)):
+    if callable(getattr(alignment, "word_ids", None)):
         with tokenizer_failures(f"the encoding of {name!r} does not know its words"):
-            given = given.word_ids(0)
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise TokenizerError(f"the alignment of {name!r} is {as_given(given)}; {remedy}")
-    if hasattr(given, "tolist"):
-        given = given.tolist()
-    numbers = list(given) if isinstance(given, Iterable) else [given]
+            alignment = alignment.word_ids(0)
+    if isinstance(alignment, str | bytes) or not isinstance(alignment, Iterable):
+        raise TokenizerError(f"the alignment of {name!r} is {as_given(alignment)}; {remedy}")
+    if hasattr(alignment, "tolist"):
+        alignment = alignment.tolist()
+    numbers = list(alignment) if isinstance(alignment, Iterable) else [alignment]
     words = [None if number is None else _whole(number) for number in numbers]
     for number, word in zip(numbers, words, strict=True):
         if word is None and number is not None:
@@ -561,15 +561,15 @@ class AlignedEncoder(ExampleEncoder):
             )
         if example.id not in self._alignment:
             raise TokenizerError(f"the alignment has no sentence {example.id!r}; add its pieces")
-        given = self._alignment[example.id]
+        alignment = self._alignment[example.id]
         n_words = len(example.sentences[0].words)
-        for number in given:
+        for number in alignment:
             if number is not None and not 0 <= number < n_words:
                 raise TokenizerError(
                     f"the alignment of {example.id!r} names the word {number!r}; use 0 to "
                     f"{n_words - 1} for words and None for special tokens"
                 )
-        words = _as_array(given, -1)
+        words = _as_array(alignment, -1)
         pieces = np.flatnonzero(words >= 0)
         if (np.diff(pieces) > 1).any() or (np.diff(words[pieces]) < 0).any():
             raise TokenizerError(

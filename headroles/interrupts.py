@@ -69,8 +69,10 @@ def leave(code: int) -> None:
 
 def _kinds() -> list[signal.Signals]:
     """List the signals that end a process; those that it ignores, as nohup asks, it goes on to."""
-    known = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
-    return [kind for kind in known if kind is not None and signal.getsignal(kind) != signal.SIG_IGN]
+    signals = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    return [
+        kind for kind in signals if kind is not None and signal.getsignal(kind) != signal.SIG_IGN
+    ]
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

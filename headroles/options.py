@@ -262,13 +262,14 @@ def takes(group: type[Options]) -> Callable[[Callable[..., R]], Callable[..., R]
     """Decorate a function that has a parameter ``options`` for a group of options.
 
     Callers pass keyword arguments instead of the group, or the group as ``options``; signature and
-    documentation of the function show every option. Parameters after ``options`` are not shown.
+    documentation of the function show every option. ``options`` is the last parameter.
     """
 
     def decorate(function: Callable[..., R]) -> Callable[..., R]:
         signature = inspect.signature(function)
-        names = list(signature.parameters)
-        subjects = [signature.parameters[name] for name in names[: names.index("options")]]
+        *subjects, last = signature.parameters.values()
+        if last.name != "options":
+            raise TypeError(f"the last parameter of {function.__name__} is not called options")
         options = fields_of(group)
         keywords = [
             inspect.Parameter(

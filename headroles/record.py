@@ -325,14 +325,14 @@ class Record(Recorded, frozen=True, kw_only=True, omit_defaults=True):
     sources: dict[str, Record] = {}
 
     @classmethod
-    def now(cls, facts: Any = None, **given: Any) -> Record:
-        """Make the record of a run that ends now, from its circumstances and what is ``given``."""
+    def now(cls, facts: Any = None, **fields: Any) -> Record:
+        """Make the record of a run that ends now, from its circumstances and further ``fields``."""
         return cls(
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             command=[printable(word) for word in sys.argv],
             versions=versions(),
             facts=plain(facts or {}),
-            **given,
+            **fields,
         )
 
     @property
@@ -375,9 +375,9 @@ class Record(Recorded, frozen=True, kw_only=True, omit_defaults=True):
         of_sources = shapes.pop() if len(shapes) == 1 else (0, 0)
         return (self.model.layers, self.model.heads) if self.model.layers else of_sources
 
-    def plus(self, *others: Record) -> Record:
+    def plus(self, *records: Record) -> Record:
         """Return the record with the counts of ``others`` added, which are of other examples."""
-        every = (self, *others)
+        every = (self, *records)
         pieces = [structs.asdict(record.corpus.pieces) for record in every if record.corpus.pieces]
         corpus = structs.replace(
             self.corpus,

@@ -175,7 +175,7 @@ COMMANDS = (
         "Test whether heads with a role matter more.\n\nCompares them with other heads of their "
         "layers: by importance, by the loss without each head, and by the loss without all heads "
         "of the role beside that without as many random heads.",
-        cheaper="fewer `draws`, fewer `examples`, or fewer roles",
+        cheaper="`quick`, fewer `draws`, `examples` or `roles`",
     ),
     Command(
         "by-task",

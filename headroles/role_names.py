@@ -197,11 +197,11 @@ def find_roles(name: str, roles: Iterable[Named]) -> list[str]:
     and ``syntactic`` all roles of arcs. Contrasts and controls are found by their ids alone. Raises
     UsageError for another name.
     """
-    wanted, known = _plain(name), list(roles)
-    for role in known:
+    wanted, candidates = _plain(name), list(roles)
+    for role in candidates:
         if wanted in (role.id.lower(), role.words.lower()):
             return [role.id]
-    plain = [role for role in known if not role.parent]
+    plain = [role for role in candidates if not role.parent]
     arcs = [role for role in plain if role.relation]
     wanted = wanted.removeprefix(f"{GROUP}:")
     meant = [role.id for role in arcs if wanted == GROUP or wanted in _lower(role.names)]
@@ -210,8 +210,10 @@ def find_roles(name: str, roles: Iterable[Named]) -> list[str]:
         single = [relation for relation in relations if relation != POOLED]
         if single and is_relation(wanted):
             raise UsageError(not_among("relation", name, single))
-        others = [*([GROUP] if relations else []), *relations, *(role.words for role in plain)]
-        raise UsageError(not_among("role", name, [role.id for role in known], others))
+        further = [*relations, *[role.words for role in plain]]
+        if relations:
+            further.insert(0, GROUP)
+        raise UsageError(not_among("role", name, [role.id for role in candidates], further))
     return meant
 
 

@@ -165,16 +165,16 @@ def numbered(n: int, thing: str) -> str:
     return f"{n} {thing}{'s' if n != 1 else ''}"
 
 
-def not_among(kind: str, name: object, known: Sequence[str], others: Sequence[str] = ()) -> str:
-    """Return the message for a name that is not in ``known``, nor among its ``others``.
+def not_among(kind: str, name: object, names: Sequence[str], further: Sequence[str] = ()) -> str:
+    """Return the message for a name that is not in ``names``, nor among ``further`` ones.
 
     It lists as many names as fit on two lines, and counts the others.
     """
-    near = get_close_matches(str(name), [*known, *others], n=1)
+    near = get_close_matches(str(name), [*names, *further], n=1)
     hint = f"did you mean {near[0]!r}? There is" if near else "there is"
-    lengths = accumulate(len(entry) + 2 for entry in known)
-    shown = known[: sum(length <= _LONGEST_LISTING for length in lengths)]
-    more = [f"and {len(known) - len(shown)} more"] if len(shown) < len(known) else []
+    lengths = accumulate(len(entry) + 2 for entry in names)
+    shown = names[: sum(length <= _LONGEST_LISTING for length in lengths)]
+    more = [f"and {len(names) - len(shown)} more"] if len(shown) < len(names) else []
     listing = ", ".join([*shown, *more]) or "none"
     return f"there is no {kind} {shortened(name)!r}; {hint}: {listing}"
 

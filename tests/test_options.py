@@ -229,3 +229,11 @@ def test_options_without_source_have_no_texts_and_work(monkeypatch: pytest.Monke
     assert str(inspect.getdoc(module.bake)).split() == (
         "Options, as keyword arguments: Roles: heat:".split()
     )
+
+
+def test_options_stand_last_so_that_no_parameter_is_hidden() -> None:
+    def bake_in(options: Baking, oven: str = "") -> str:
+        return oven
+
+    with pytest.raises(TypeError, match="the last parameter of bake_in is not called options"):
+        takes(Baking)(bake_in)

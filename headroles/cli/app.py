@@ -38,9 +38,9 @@ def make_command(name: str) -> Any:
     """Make a command with a flag for each option."""
     from headroles.cli.flags import GroupedCommand, with_flags
 
-    alone = typer.Typer(**SETTINGS)
-    alone.command(name, cls=GroupedCommand)(with_flags(find_function(name)))
-    return typer.main.get_command(alone)
+    single = typer.Typer(**SETTINGS)
+    single.command(name, cls=GroupedCommand)(with_flags(find_function(name)))
+    return typer.main.get_command(single)
 
 
 class LazyGroup(TyperGroup):

@@ -130,10 +130,10 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
     }
 
     def run(**values: Any) -> None:
-        given = {name: values.pop(name) for name in flagged}
+        flag_values = {name: values.pop(name) for name in flagged}
         for name, group in groups.items():
-            known = [field.name for field in fields_of(group) if field.flag]
-            values[name] = group(**{option: given[option] for option in known})
+            names = [field.name for field in fields_of(group) if field.flag]
+            values[name] = group(**{option: flag_values[option] for option in names})
         function(**values)
 
     arguments = [
@@ -141,9 +141,9 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in parameters.items()
         if name not in groups
     ]
-    made: Any = run
-    made.__signature__ = inspect.Signature([*arguments, *map(_flag, flagged.values())])
-    made.__doc__ = function.__doc__
+    command: Any = run
+    command.__signature__ = inspect.Signature([*arguments, *map(_flag, flagged.values())])
+    command.__doc__ = function.__doc__
     return run
 
 

@@ -111,8 +111,8 @@ def export(
     is_empty = not len(table.view(options.view, options.value))
     if is_empty and not is_chosen and len(whole.view(options.view, options.value)):
         raise UsageError(f"the view {options.view} has no rows of this role and layer")
-    named = {"caption": options.caption, "label": options.label}
-    content = table.export(fmt, options.view, options.value, options.columns, **named)
+    words = {"caption": options.caption, "label": options.label}
+    content = table.export(fmt, options.view, options.value, options.columns, **words)
     if out is not None:
         storage.write_bytes(out, content)
         return
@@ -130,7 +130,7 @@ def _format(wanted: str | None, out: Path | None, usual: str) -> str:
     ending = ENDINGS.get(out.suffix.lower())
     if wanted and ending and wanted != ending:
         raise UsageError(f"{out} ends as {ending} does, and --format says {wanted}; leave one out")
-    if made := wanted or ending:
-        return made
-    known = ", ".join(ENDINGS)
-    raise UsageError(f"{out} has no known file extension ({known}); name it with --format")
+    if chosen := wanted or ending:
+        return chosen
+    endings = ", ".join(ENDINGS)
+    raise UsageError(f"{out} has no known file extension ({endings}); name it with --format")

@@ -36,8 +36,8 @@ def classify(
     """Score the heads of MODEL over CORPUS and test their roles."""
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
-        made = run_classification(model, texts, running, sharing)
-        return made.scores, made.roles
+        classification = run_classification(model, texts, running, sharing)
+        return classification.scores, classification.roles
 
     _score(model, corpus, out, reading, options, output, work, kinds=(RoleTable, HeadScores))
 

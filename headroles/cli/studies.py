@@ -24,7 +24,7 @@ from headroles.errors import UsageError
 from headroles.options import OPTIONS_FOLLOW, Options, fields_of, split_names
 from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
-from headroles.results.stored import MODEL_KINDS, new_folder, write_together
+from headroles.results.stored import MODEL_KINDS, Claimed, new_folder, write_together
 from headroles.storage import RUN_FILE, parts_beside
 from headroles.studies.inspection.origin import read_head
 from headroles.tasks.options import TaskOptions
@@ -93,28 +93,29 @@ def make_function(command: Command) -> Callable[..., None]:
         arguments |= BESIDE_TEXT[text]
     writes_model = "out" in subjects
 
-    def run(options: Any, output: Any, **given: Any) -> None:
+    def run(options: Any, output: Any, **arguments_of_call: Any) -> None:
         kinds, claim = result_types(command.kind_of_result), new_folder
         if writes_model or kinds[0].kind in MODEL_KINDS:
             from headroles.models.loading.saved_models import PrunedModel, model_folder
 
             kinds = [PrunedModel, *kinds] if writes_model else kinds
-            claim = partial(model_folder, model=given["model"])
+            claim = partial(model_folder, model=arguments_of_call["model"])
 
         def work(running: Any, folder: Path | None) -> Any:
             bound = signature.bind_partial()
             for subject in subjects.values():
-                bound.arguments[subject.name] = _value_of(subject, home, given, running)
-            more = {"folder": folder} if writes_model else {}
-            return study(*bound.args, **bound.kwargs, options=running, **more)
+                bound.arguments[subject.name] = _value_of(subject, home, arguments_of_call, running)
+            if writes_model and folder is not None:
+                bound.arguments["out"] = Claimed(folder)
+            return study(*bound.args, **bound.kwargs, options=running)
 
         about = {"unit": command.unit, "cheaper": command.cheaper}
-        fill(given["out"], kinds, output, options, work, claim=claim, **about)
+        fill(arguments_of_call["out"], kinds, output, options, work, claim=claim, **about)
 
-    made: Any = run
-    made.__signature__ = _signature(subjects, arguments, study.options)
-    made.__doc__ = _help_of(command, study)
-    return made  # type: ignore[no-any-return]
+    command_function: Any = run
+    command_function.__signature__ = _signature(subjects, arguments, study.options)
+    command_function.__doc__ = _help_of(command, study)
+    return command_function  # type: ignore[no-any-return]
 
 
 def _help_of(command: Command, study: Callable[..., Any]) -> str:
@@ -170,14 +171,14 @@ def _default(subject: inspect.Parameter) -> Any:
 
 
 def _value_of(
-    subject: inspect.Parameter, home: ModuleType, given: dict[str, Any], options: Any
+    subject: inspect.Parameter, home: ModuleType, arguments: dict[str, Any], options: Any
 ) -> Any:
     """Return a subject of a study, of the arguments of its command."""
-    value = given[subject.name]
+    value = arguments[subject.name]
     if "Corpus" in subject.annotation:
-        return _opened(value, given, options)
+        return _opened(value, arguments, options)
     if subject.name == "names":
-        folders = next(place for place in given.values() if isinstance(place, list))
+        folders = next(place for place in arguments.values() if isinstance(place, list))
         return names_of(folders) if value is None else split_names(value)
     if subject.name == "head":
         return value if value is None else read_head(value)
@@ -186,15 +187,15 @@ def _value_of(
     return value
 
 
-def _opened(files: list[Path] | None, given: dict[str, Any], options: Any) -> Any:
+def _opened(files: list[Path] | None, arguments: dict[str, Any], options: Any) -> Any:
     """Open a corpus. Raises UsageError for options of a corpus or a task that is not given."""
-    reading = given["reading"]
-    if "task" in given:
-        reading = text_beside(given["task"], reading)
+    reading = arguments["reading"]
+    if "task" in arguments:
+        reading = text_beside(arguments["task"], reading)
         of_others = {*flags.given(options, PassOptions), "--text-columns", "--header"}
         flagged = flags.given(options, TaskOptions)
         idle = ", ".join(flag for flag in flagged if flag not in of_others)
-        if not given["task"] and idle:
+        if not arguments["task"] and idle:
             raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
     if files:
         return console.watched(open_corpus(files, reading), options.on_progress)
@@ -242,9 +243,11 @@ def fill(
         )
         with watch as on_progress:
             running = {"on_progress": on_progress, "parts": folder and parts_beside(folder)}
-            known = {name: value for name, value in running.items() if hasattr(options, name)}
-            made = work(replace(options, **known), folder)
-        results = made if isinstance(made, tuple) else (made,)
+            circumstances = {
+                name: value for name, value in running.items() if hasattr(options, name)
+            }
+            work_done = work(replace(options, **circumstances), folder)
+        results = work_done if isinstance(work_done, tuple) else (work_done,)
         if folder is not None and not (folder / RUN_FILE).exists():
             write_together(folder, results)
     console.finish(results[-1], output, out, roles)

@@ -54,15 +54,15 @@ def read_arcs(paths: PathLike | Iterable[PathLike], options: ArcsOptions) -> Cor
         for file in files:
             for count, (line, record) in enumerate(read_json_lines(file), start=1):
                 name = f"{file.name}-{count}"
-                given = {"id": name, "document": name, **record}
-                sentence = sequence_of(given, f"{file}, line {line}", options.least_distance)
+                named_record = {"id": name, "document": name, **record}
+                sentence = sequence_of(named_record, f"{file}, line {line}", options.least_distance)
                 if sentence.id in seen:
                     raise CorpusError(f"{file}, line {line}: the id {sentence.id!r} repeats")
                 seen.add(sentence.id)
                 yield replace(sentence, position=positions.next(sentence.document))
 
-    known = {"scheme": OTHER, "least_distance": options.least_distance}
-    return with_spacing(Corpus({"format": KEY, **origin, **known}, read), options)
+    reading = {"scheme": OTHER, "least_distance": options.least_distance}
+    return with_spacing(Corpus({"format": KEY, **origin, **reading}, read), options)
 
 
 def words_alone(words: Iterable[str], spaces: Iterable[bool] | None = None) -> Sentence:
@@ -75,10 +75,10 @@ def words_alone(words: Iterable[str], spaces: Iterable[bool] | None = None) -> S
         raise UsageError(f"the sentence is {shortened(repr(words))}; give its words, in a list")
     if not (tokens := list(words)):
         raise UsageError("the sentence has no words; give another")
-    named = dict.fromkeys(("id", "document"), "tokens")
-    record: dict[str, Any] = {**named, "tokens": tokens, "arcs": []}
-    if spaces is not None and (known := [*spaces]):
-        record["spaces"] = known
+    names = dict.fromkeys(("id", "document"), "tokens")
+    record: dict[str, Any] = {**names, "tokens": tokens, "arcs": []}
+    if spaces is not None and (flags := [*spaces]):
+        record["spaces"] = flags
     return sequence_of(record, "the sentence", 1)
 
 
@@ -121,21 +121,21 @@ def sequence_of(record: Mapping[str, Any], place: str, least_distance: int) -> S
     return Sentence(str(names[0]), str(names[1]), 0, *tree, {"misc": cells}, spaces=spaces)
 
 
-def checked_spaces(given: Any, n: int, place: str) -> tuple[bool, ...]:
+def checked_spaces(value: Any, n: int, place: str) -> tuple[bool, ...]:
     """Return whether a space follows each of ``n`` tokens; empty if that is not known.
 
     Raises CorpusError that names ``place`` for other values than truth values.
     """
-    if given is None:
+    if value is None:
         return ()
-    spaces = [given] * n if isinstance(given, bool) else given
+    spaces = [value] * n if isinstance(value, bool) else value
     if (
         not isinstance(spaces, list | tuple)
         or len(spaces) != n
         or not all(isinstance(space, bool) for space in spaces)
     ):
         raise CorpusError(
-            f"{place}: spaces is {shortened(repr(given))}; give true or false for each of the {n} "
+            f"{place}: spaces is {shortened(repr(value))}; give true or false for each of the {n} "
             "tokens, or one for all"
         )
     return tuple(spaces)

@@ -61,7 +61,7 @@ _HALVES = (
 
 
 def make_corpus(
-    given: Iterable[Any],
+    data: Iterable[Any],
     *,
     parser: str | Language | None = None,
     text_columns: Sequence[str] | None = None,
@@ -78,7 +78,7 @@ def make_corpus(
     are paired within documents, and documents are clusters of tests.
 
     Args:
-        given: one of
+        data: one of
 
             - texts, to be parsed: a list, or a column of a `datasets.Dataset` or a data frame.
               They are read as `read_text` reads files.
@@ -101,7 +101,7 @@ def make_corpus(
             - `Sentence` objects, which name their documents themselves.
         parser: a spaCy pipeline, or the name or path of one, for texts.
         text_columns: the columns of a table that hold the text: one, or two for pairs.
-        documents: names, as many as ``given`` has items.
+        documents: names, as many as ``data`` has items.
         lines: whether every text is one sentence, even if the pipeline finds several.
         least_distance: of arcs that are read from mappings, in tokens.
         links_from: number of the first word in the links of pairs.
@@ -118,7 +118,7 @@ def make_corpus(
     >>> [sentence.words for sentence in corpus]
     [('Dogs', 'bark')]
     """
-    kind, items = _kind_of(given, text_columns)
+    kind, items = _kind_of(data, text_columns)
     _check_arguments(kind, parser, documents, lines)
     if links_from != 0 and kind != _PAIR:
         raise UsageError(f"links_from applies to pairs, but these are {kind}s; omit links_from")
@@ -135,12 +135,12 @@ def make_corpus(
             if all(governor == ROOT for one in sentences for governor in one.governors):
                 how["scheme"] = OTHER
         else:
-            made = (
+            read_items = (
                 (number, sentence)
                 for number, item in enumerate(items)
                 for sentence in _sentences_of(item, kind, number + 1, least_distance)
             )
-            sentences = tuple(_placed(made, kind, names))
+            sentences = tuple(_placed(read_items, kind, names))
         text = WithheldText("the corpus")
         for sentence in sentences:
             text.count(sentence.words)
@@ -156,8 +156,8 @@ def make_corpus(
             return _placed(pipeline.parse_rows(rows, "row", skipped), kind, names)
         return _placed(_of_texts(pipeline, items, skipped, lines), kind, names)
 
-    known = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
-    parsed = pipeline.corpus(f"{kind}s", read, {"files": [], **known})
+    reading = {"text_columns": list(text_columns or ())} if kind == "row" else {"lines": lines}
+    parsed = pipeline.corpus(f"{kind}s", read, {"files": [], **reading})
     return with_spacing(parsed, options)
 
 
@@ -319,23 +319,23 @@ def _placed(items: Items, kind: str, names: tuple[str, ...] | None) -> Iterator[
 # What was given
 
 
-def _kind_of(given: object, text_columns: Sequence[str] | None) -> tuple[str, Sequence[Any]]:
+def _kind_of(data: object, text_columns: Sequence[str] | None) -> tuple[str, Sequence[Any]]:
     """Return the kind of objects, and the objects, which can be iterated repeatedly."""
-    columns = _columns_of(given)
+    columns = _columns_of(data)
     if text_columns is None and {*_SIDES} <= {*(columns or ())}:
-        table: Any = given
-        named = [name for name in (*_SIDES, _LINKS) if name in (columns or ())]
-        cells = zip(*(table[name] for name in named), strict=True)
-        return _PAIR, [dict(zip(named, row, strict=True)) for row in cells]
+        table: Any = data
+        names = [name for name in (*_SIDES, _LINKS) if name in (columns or ())]
+        cells = zip(*(table[name] for name in names), strict=True)
+        return _PAIR, [dict(zip(names, row, strict=True)) for row in cells]
     if text_columns is None and has_trees(columns or ()):
-        return _TREE_ROW, rows_of(given, columns or ())
+        return _TREE_ROW, rows_of(data, columns or ())
     if text_columns is not None or columns is not None:
-        return "row", _rows(given, text_columns)
-    if _is_many(given):
-        given = given if isinstance(given, Sequence) else tuple(given)
-        if len(given) and (kind := _kind_of_item(given[0])):
-            return kind, given
-    raise UsageError(f"the corpus is {_described(given)}; it must {_WANTED}")
+        return "row", _rows(data, text_columns)
+    if _is_many(data):
+        data = data if isinstance(data, Sequence) else tuple(data)
+        if len(data) and (kind := _kind_of_item(data[0])):
+            return kind, data
+    raise UsageError(f"the corpus is {_described(data)}; it must {_WANTED}")
 
 
 def _kind_of_item(item: object) -> str:
@@ -354,22 +354,22 @@ def _kind_of_item(item: object) -> str:
     return "tree" if is_triple else ""
 
 
-def _is_many(given: object) -> TypeGuard[Iterable[Any]]:
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
+def _is_many(value: object) -> TypeGuard[Iterable[Any]]:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping | Set)
 
 
-def _columns_of(given: object) -> list[str] | None:
+def _columns_of(table: object) -> list[str] | None:
     """Return the column names of a `datasets.Dataset` or a data frame; None for other objects."""
-    names: Any = getattr(given, "column_names", getattr(given, "columns", None))
-    return list(map(str, names)) if _is_many(names) and hasattr(given, "__getitem__") else None
+    names: Any = getattr(table, "column_names", getattr(table, "columns", None))
+    return list(map(str, names)) if _is_many(names) and hasattr(table, "__getitem__") else None
 
 
-def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
+def _rows(table: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
     """Return the cells of the wanted columns, row by row. Raises UsageError."""
-    names = _columns_of(given)
+    names = _columns_of(table)
     if names is None:
         raise UsageError(
-            f"text_columns need a table, but the corpus is {_described(given)}; omit text_columns"
+            f"text_columns need a table, but the corpus is {_described(table)}; omit text_columns"
         )
     wanted = [wanted] if isinstance(wanted, str) else list(wanted or ())
     if not 1 <= len(wanted) <= 2 or len(set(wanted)) < len(wanted):
@@ -380,14 +380,14 @@ def _rows(given: Any, wanted: Sequence[str] | None) -> list[tuple[Any, ...]]:
     for name in wanted:
         if name not in names:
             raise UsageError(not_among("column", name, names))
-    return list(zip(*(given[name] for name in wanted), strict=True))
+    return list(zip(*(table[name] for name in wanted), strict=True))
 
 
-def _described(given: object) -> str:
-    if not isinstance(given, Sequence) or isinstance(given, str | bytes):
-        return f"a {type(given).__name__}"
-    kinds = listed(sorted({type(item).__name__ for item in given}))
-    return f"a {type(given).__name__} of {kinds}" if given else f"an empty {type(given).__name__}"
+def _described(value: object) -> str:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return f"a {type(value).__name__}"
+    kinds = listed(sorted({type(item).__name__ for item in value}))
+    return f"a {type(value).__name__} of {kinds}" if value else f"an empty {type(value).__name__}"
 
 
 def _check_arguments(kind: str, parser: object, documents: object, lines: bool) -> None:
@@ -404,8 +404,8 @@ def _check_arguments(kind: str, parser: object, documents: object, lines: bool) 
         raise UsageError("a Sentence names its document itself; omit documents")
 
 
-def _document_names(given: Iterable[Any], n_items: int) -> tuple[str, ...]:
-    names = tuple(given)
+def _document_names(values: Iterable[Any], n_items: int) -> tuple[str, ...]:
+    names = tuple(values)
     for place, name in enumerate(names):
         is_text = isinstance(name, str) and name and not has_halves(name)
         if not is_text and not hasattr(name, "__index__"):

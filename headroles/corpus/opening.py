@@ -202,23 +202,23 @@ AnyCorpus: TypeAlias = "Corpus | PathLike | Iterable[PathLike] | Iterable[Parsed
 """A corpus, or what `as_corpus` makes one of."""
 
 
-def as_corpus(given: AnyCorpus) -> Corpus:
+def as_corpus(source: AnyCorpus) -> Corpus:
     """Return the corpus that a user means: a `Corpus`, treebanks by path, or parsed objects.
 
     Parsed objects are spaCy documents, triples, sentences, and tables of a treebank, as in
     `make_corpus`. Raises UsageError that describes any other object, and the errors of
     `read_conllu` and `make_corpus`.
     """
-    if isinstance(given, Corpus):
-        return given
-    paths = [given] if isinstance(given, str | os.PathLike) else given
+    if isinstance(source, Corpus):
+        return source
+    paths = [source] if isinstance(source, str | os.PathLike) else source
     if (
         isinstance(paths, Sequence)
         and paths
         and all(isinstance(path, str | os.PathLike) for path in paths)
     ):
         return _treebank(paths)
-    return make_corpus(cast(Iterable[Any], given))
+    return make_corpus(cast(Iterable[Any], source))
 
 
 def _treebank(paths: Sequence[PathLike]) -> Corpus:

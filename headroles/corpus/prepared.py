@@ -27,7 +27,7 @@ from headroles.corpus.sentence import (
     prefix_of,
     recognise_scheme,
 )
-from headroles.corpus.spacing import TEXT, WORDS
+from headroles.corpus.spacing import AS_WORDS, TEXT
 from headroles.errors import CorpusError, StorageError
 from headroles.record import RecordedCorpus
 from headroles.wording import listed
@@ -122,7 +122,7 @@ def _read_through(corpus: Corpus, spool: BufferedRandom) -> PreparedCorpus:
         "sentences": n_sentences,
         "words": n_words,
         "multiword_tokens": n_multiword,
-        "spacing": TEXT if n_spaced else WORDS,
+        "spacing": TEXT if n_spaced else AS_WORDS,
         "frequent_share": n_frequent / max(n_words, 1) if corpus.frequent else None,
         "documents": len(documents),
         "undivided": prefixes.total(),

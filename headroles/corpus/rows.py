@@ -15,7 +15,7 @@ from headroles.corpus.spacing import spaces_in
 from headroles.errors import CorpusError
 from headroles.wording import has_halves, listed, shortened
 
-NEEDED = TOKENS, HEAD, DEPREL = "tokens", "head", "deprel"
+NEEDED = TOKENS_COLUMN, HEAD, DEPREL = "tokens", "head", "deprel"
 """Columns of every row."""
 _UPOS = "upos"
 _ANNOTATIONS = {
@@ -79,7 +79,7 @@ def sentence_of_row(row: Mapping[str, Any], name: str) -> Sentence:
         id=next((row[key] for key in _IDS if _is_name(row.get(key))), name),
         document=row[_DOCUMENT] if _is_name(row.get(_DOCUMENT)) else "",
         position=0,
-        words=tuple(cells[TOKENS]),
+        words=tuple(cells[TOKENS_COLUMN]),
         governors=governors,
         relations=tuple(cells[DEPREL]),
         annotations={
@@ -96,7 +96,7 @@ def _spaces_of(cells: Mapping[str, Sequence[Any]], text: object) -> tuple[bool, 
     """Tell of each word whether a space follows it; empty if neither misc nor the text tells."""
     spaces = [not _NO_SPACE.search(str(cell)) for cell in cells.get("misc", ())]
     if all(spaces) and isinstance(text, str):
-        spaces = spaces_in(text, cells[TOKENS]) or spaces
+        spaces = spaces_in(text, cells[TOKENS_COLUMN]) or spaces
     return tuple(spaces)
 
 
@@ -106,7 +106,7 @@ def _is_name(cell: object) -> TypeGuard[str]:
 
 def _check_texts(cells: Mapping[str, Iterable[Any]], name: str) -> None:
     """Raise CorpusError for tokens or relations that are none."""
-    for word in cells[TOKENS]:
+    for word in cells[TOKENS_COLUMN]:
         if not isinstance(word, str) or not word.strip() or has_halves(word):
             raise CorpusError(f"{name}: the token {shortened(repr(word))} is no text; correct it")
     for label in cells[DEPREL]:
@@ -128,7 +128,7 @@ def _length_of(columns: Mapping[str, Any], name: str) -> int:
     if len(set(lengths.values())) > 1:
         sizes = listed([f"{key} {length}" for key, length in lengths.items()])
         raise CorpusError(f"{name} has lists of different lengths ({sizes}); correct them")
-    return lengths[TOKENS]
+    return lengths[TOKENS_COLUMN]
 
 
 def _is_list(column: object) -> TypeGuard[Sequence[Any]]:

@@ -13,13 +13,13 @@ from headroles.errors import UsageError
 from headroles.options import Convert, Options
 
 TEXT: Final = "text"
-WORDS: Final = "words"
+AS_WORDS: Final = "words"
 
 
-def _accept_joint(given: str) -> str:
-    if not isinstance(given, str) or not given.isprintable() or not given or " " in given:
-        raise UsageError(f"join_spaces is {given!r}; pass a text without spaces, such as _")
-    return given
+def _accept_joint(text: str) -> str:
+    if not isinstance(text, str) or not text.isprintable() or not text or " " in text:
+        raise UsageError(f"join_spaces is {text!r}; pass a text without spaces, such as _")
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ def with_spacing(corpus: Corpus, options: SpacingOptions) -> Corpus:
     corpus.source["join_spaces"] = options.join_spaces
 
     def respaced(sentence: Sentence) -> Sentence:
-        if options.spacing == WORDS:
+        if options.spacing == AS_WORDS:
             sentence = replace(sentence, spaces=())
         if (joint := options.join_spaces) is not None:
             words = tuple(joint.join(word.split()) or word for word in sentence.words)

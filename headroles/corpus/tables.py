@@ -51,9 +51,9 @@ def read_columns(
     else:
         rows, unit = _text_rows(file, choose, header, separator), "line"
     for number, cells in rows:
-        if others := [type(cell).__name__ for cell in cells if isinstance(cell, _NO_TEXTS)]:
+        if wrong_types := [type(cell).__name__ for cell in cells if isinstance(cell, _NO_TEXTS)]:
             raise CorpusError(
-                f"{file}, {unit} {number}: a cell is a {others[0]}; choose columns of texts"
+                f"{file}, {unit} {number}: a cell is a {wrong_types[0]}; choose columns of texts"
             )
         yield number, ["" if cell is None else str(cell) for cell in cells]
 
@@ -209,12 +209,12 @@ def _load_dataset(name: str) -> Any:
 # Choosing columns
 
 
-def named_columns(given: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
+def named_columns(value: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
     """Read one or two columns from a text with commas or a sequence: numbers from 0, or names.
 
     Raises UsageError for none, more, or one given twice.
     """
-    names = split_names((given,) if isinstance(given, int) else given)
+    names = split_names((value,) if isinstance(value, int) else value)
     columns = tuple(map(named_column, names))
     if not 1 <= len(columns) <= 2:
         raise UsageError(f"{len(columns)} text columns were given; give one, or two for pairs")
@@ -223,10 +223,10 @@ def named_columns(given: str | int | Sequence[str | int]) -> tuple[str | int, ..
     return columns
 
 
-def named_column(given: str | int) -> str | int:
+def named_column(value: str | int) -> str | int:
     """Read a column: a number from 0, or a name."""
-    number = whole_number(str(given))
-    return str(given) if number is None else number
+    number = whole_number(str(value))
+    return str(value) if number is None else number
 
 
 def _index_of(file: CorpusFile, column: str | int, names: Sequence[str], width: int) -> int:

@@ -39,10 +39,10 @@ T = TypeVar("T")
 _UNNEEDED_PIPES = ("ner", "entity_linker", "textcat", "textcat_multilabel")
 
 
-def _as_path(given: PathLike) -> Path:
-    if not isinstance(given, str | OsPathLike):
-        raise UsageError(f"keep_parses is {given!r}; pass the name of a file")
-    return Path(given)
+def _as_path(value: PathLike) -> Path:
+    if not isinstance(value, str | OsPathLike):
+        raise UsageError(f"keep_parses is {value!r}; pass the name of a file")
+    return Path(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,13 +187,13 @@ class Pipeline:
     scheme: str
 
     def corpus(
-        self, kind: str, read: Callable[[Skipped], Iterator[Sentence]], known: CorpusSource
+        self, kind: str, read: Callable[[Skipped], Iterator[Sentence]], source: CorpusSource
     ) -> Corpus:
         """Return a corpus of this kind that the pipeline parses when it is read."""
         parser = {"parser": self.name, "language": self.nlp.lang, "scheme": self.scheme}
         frequent = frozenset(self.nlp.Defaults.stop_words)
         frequent = frequent if len(frequent) >= 100 else frozenset()  # too few tell no language
-        return Corpus({"format": kind, **known, **parser}, read, frequent=frequent)
+        return Corpus({"format": kind, **source, **parser}, read, frequent=frequent)
 
     def parse(
         self, texts: Iterable[tuple[str, T]], whole: bool, n_processes: int = 1
@@ -245,9 +245,9 @@ def load_pipeline(parser: PathLike | Language) -> Pipeline:
     return Pipeline(nlp, full_name, recognise_scheme(labels))
 
 
-def is_from_spacy(given: object, module: str, name: str) -> bool:
-    """Tell whether ``given`` is an instance of a spaCy class, without importing spaCy."""
-    return isinstance(given, getattr(sys.modules.get(f"spacy.{module}"), name, ()))
+def is_from_spacy(value: object, module: str, name: str) -> bool:
+    """Tell whether ``value`` is an instance of a spaCy class, without importing spaCy."""
+    return isinstance(value, getattr(sys.modules.get(f"spacy.{module}"), name, ()))
 
 
 def is_spacys_own(name: str) -> bool:

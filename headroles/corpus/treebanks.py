@@ -60,13 +60,13 @@ _OF_SENTENCES = frozenset(("text", "sent_id", "newpar", "newpar id", "text_en"))
 NEWDOC, SENT_ID, COMMENT = "newdoc", "sent_id", "comment"
 
 
-def _accept_documents(given: str) -> str:
-    kind, _, detail = given.partition(":") if isinstance(given, str) else ("", "", "")
-    if given in (NEWDOC, SENT_ID) or (kind == COMMENT and detail.strip()):
-        return str(given)
+def _accept_documents(value: str) -> str:
+    kind, _, detail = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if value in (NEWDOC, SENT_ID) or (kind == COMMENT and detail.strip()):
+        return str(value)
     if kind != SENT_ID or not detail:
         raise UsageError(
-            f"documents is {given!r}; pass {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN or {COMMENT}:KEY"
+            f"documents is {value!r}; pass {NEWDOC}, {SENT_ID}, {SENT_ID}:PATTERN or {COMMENT}:KEY"
         )
     try:
         re.compile(detail)
@@ -75,7 +75,7 @@ def _accept_documents(given: str) -> str:
             f"documents has the pattern {detail!r}, which is not a regular expression ({error}); "
             "correct it"
         ) from error
-    return str(given)
+    return str(value)
 
 
 def is_quick(documents: str) -> bool:
@@ -162,8 +162,8 @@ def read_conllu(paths: PathLike | Iterable[PathLike], options: ConlluOptions) ->
                 if count == 1:
                     columns = _columns(file, block)
                     schemes.add(block.metadata.get(SCHEME, ""))
-                given = block.metadata.get("sent_id") if options.ids == "given" else None
-                name = given or f"{file.name}-{count}"
+                sent_id = block.metadata.get("sent_id") if options.ids == "given" else None
+                name = sent_id or f"{file.name}-{count}"
                 place = documents.place(file, block.metadata, name)
                 try:
                     here = file, block.first_line
@@ -235,13 +235,13 @@ def _blocks(file: CorpusFile) -> Iterator[_Block]:
 
 def _common_scheme(declared: set[str]) -> str:
     """Return the scheme of all files; empty if one declares none. Raises CorpusError for two."""
-    known = declared & SCHEMES
-    if len(known) > 1:
+    schemes = declared & SCHEMES
+    if len(schemes) > 1:
         raise CorpusError(
-            f"the label schemes {' and '.join(sorted(known))} stand in one corpus; score corpora "
+            f"the label schemes {' and '.join(sorted(schemes))} stand in one corpus; score corpora "
             "of different schemes in separate runs"
         )
-    return "" if declared != known else "".join(known)
+    return "" if declared != schemes else "".join(schemes)
 
 
 # Documents
@@ -300,8 +300,8 @@ class _Documents:
     def check_comments(self) -> None:
         """Raise CorpusError if no sentence had the comment that names documents."""
         if self._kind == COMMENT and not self._has_comment:
-            others = sorted(self._comments - _OF_SENTENCES)
-            has = f"use one of: {listed(others, 10)}" if others else "the corpus has no other"
+            keys = sorted(self._comments - _OF_SENTENCES)
+            has = f"use one of: {listed(keys, 10)}" if keys else "the corpus has no other"
             raise CorpusError(
                 f"no sentence has a comment {self._detail.strip()!r} to tell `documents` by; {has}"
             )
@@ -321,15 +321,15 @@ class _Defect(Exception):
 
 def _columns(file: CorpusFile, first: _Block) -> tuple[str, ...]:
     """Return the columns of a file, as its CoNLL-U Plus comment lists them, if it has one."""
-    named = tuple(first.metadata.get("global.columns", "").lower().split())
-    if not named:
+    names = tuple(first.metadata.get("global.columns", "").lower().split())
+    if not names:
         return CONLLU_COLUMNS
-    if lacking := [name for name in _NEEDED if named.count(name) != 1]:
+    if lacking := [name for name in _NEEDED if names.count(name) != 1]:
         raise CorpusError(
             f"{file}: its global.columns must name {listed(lacking, 4).upper()} once; "
             "add the missing columns, without which there are no trees"
         )
-    return named
+    return names
 
 
 class _Multiword(NamedTuple):

@@ -320,7 +320,9 @@ def _how_to_report(result: AnyResult) -> Section:
     entries = (files(__package__) / "works.bib").read_text("utf-8").strip().split("\n\n")
     version = result.record.versions.get("headroles", "")
     treebank = treebank_of(result.record.files)
-    keys = ("headroles", *works, *(["marneffe", "treebank"] if treebank else []))
+    keys = ["headroles", *works]
+    if treebank:
+        keys += ["marneffe", "treebank"]
     cited = [entry for entry in entries for name in keys if f"{{{name}" in entry]
     parts: list[Part] = [
         "To copy into a paper: the model, data, versions and tests of these results.",
@@ -335,8 +337,8 @@ def _how_to_report(result: AnyResult) -> Section:
 def _setting(record: Record) -> str:
     """Name the program, the model and the data."""
     versions = record.versions
-    named = ("transformers", "torch", "python")
-    with_versions = ", ".join(f"{name} {versions[name]}" for name in named if name in versions)
+    packages = ("transformers", "torch", "python")
+    with_versions = ", ".join(f"{name} {versions[name]}" for name in packages if name in versions)
     models = list(map(_model, record.models.values())) or [_model(RecordedModel())]
     return (
         f"With headroles {versions.get('headroles', '')} ({with_versions}) we analysed the "
@@ -347,8 +349,8 @@ def _setting(record: Record) -> str:
 def _model(model: RecordedModel) -> str:
     parts = [model.family, f"revision {model.revision}" if model.revision else ""]
     parts.append(f"weights SHA-256 {model.weights_sha256[:12]}" if model.weights_sha256 else "")
-    known = ", ".join(filter(None, parts))
-    return printable(model.name) + (f" ({known})" if known else "")
+    details = ", ".join(filter(None, parts))
+    return printable(model.name) + (f" ({details})" if details else "")
 
 
 def _data(record: Record) -> str:

@@ -210,8 +210,8 @@ def draw_grid(
     Signed values have 0 in the middle of their scale. Of more rows or columns than ``most_labels``,
     only some have a number.
     """
-    known = grid[~np.isnan(grid)]
-    low, high = (min(0.0, known.min()), known.max()) if len(known) else (0.0, 1.0)
+    values = grid[~np.isnan(grid)]
+    low, high = (min(0.0, values.min()), values.max()) if len(values) else (0.0, 1.0)
     if is_signed:
         low, high = -max(-low, high), max(-low, high)
     from matplotlib import colormaps

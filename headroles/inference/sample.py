@@ -37,17 +37,17 @@ def check_values(values: ArrayLike, name: str = "values") -> NDArray[np.floating
 def check_thresholds(threshold: ArrayLike, n_tests: int) -> FloatArray:
     """Return one finite threshold per test (tests,), from one number or one for each test."""
     try:
-        given = np.asarray(threshold, dtype=np.float64)
+        thresholds = np.asarray(threshold, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise StatisticsError(f"the threshold is {threshold!r}; give numbers") from error
-    if given.shape not in ((), (1,), (n_tests,)):
+    if thresholds.shape not in ((), (1,), (n_tests,)):
         raise StatisticsError(
-            f"thresholds have shape {given.shape}; give one number, or one for each of the "
+            f"thresholds have shape {thresholds.shape}; give one number, or one for each of the "
             f"{n_tests} tests"
         )
-    if not np.isfinite(given).all():
+    if not np.isfinite(thresholds).all():
         raise StatisticsError("a threshold is infinite or missing (NaN); give finite numbers")
-    return np.broadcast_to(given, (n_tests,))
+    return np.broadcast_to(thresholds, (n_tests,))
 
 
 # Moments
@@ -312,10 +312,10 @@ class Sample:
         moments.sd[alike & (moments.n >= 2)] = 0
         moments.standard_error[alike & (moments.n_clusters >= 2)] = 0
         moments.set_status(np.fmax(rounding, resolution_of(values) * moments.size))
-        known: dict[str, Any] = {"moments": moments, "n_clusters": self.n_clusters}
+        statistics: dict[str, Any] = {"moments": moments, "n_clusters": self.n_clusters}
         if "skewness" in self.__dict__:
-            known["skewness"] = np.where(alike, np.nan, self.skewness)
-        return _knowing(replace(self, values=values), **known)
+            statistics["skewness"] = np.where(alike, np.nan, self.skewness)
+        return _knowing(replace(self, values=values), **statistics)
 
     @cached_property
     def moments(self) -> Moments:
@@ -367,9 +367,9 @@ class Sample:
             return np.asarray(third / n / (second / n) ** 1.5)
 
 
-def _knowing(sample: S, **known: Any) -> S:
+def _knowing(sample: S, **statistics: Any) -> S:
     """Set properties of a sample that are known without being computed."""
-    sample.__dict__.update(known)
+    sample.__dict__.update(statistics)
     return sample
 
 

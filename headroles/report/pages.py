@@ -71,8 +71,8 @@ def make_report(folder: str | Path, options: ReportOptions) -> Page:
         raise UsageError(f"the page of a {result.kind} shows no sentences; leave yours out")
     if make is None:
         return plain_page(result, result.question, tuple(_pictures(result)))
-    given = (Path(folder), options) if has_sentences else (tuple(_pictures(result)),)
-    page: Page = make(result, *given)
+    arguments = (Path(folder), options) if has_sentences else (tuple(_pictures(result)),)
+    page: Page = make(result, *arguments)
     return page
 
 
@@ -129,8 +129,8 @@ def draw_figure(folder: str | Path, options: FigureOptions) -> Figure:
     for form in types:
         if kind in form.figures:
             return draw_result(form.load(folder), options)
-    known = list(dict.fromkeys(name for form in types for name in form.figures))
-    raise UsageError(not_among(f"figure of the {main} called", kind, known))
+    kinds = list(dict.fromkeys(name for form in types for name in form.figures))
+    raise UsageError(not_among(f"figure of the {main} called", kind, kinds))
 
 
 def draw_result(result: Showing, options: FigureOptions) -> Figure:
@@ -138,14 +138,14 @@ def draw_result(result: Showing, options: FigureOptions) -> Figure:
     kind = options.kind or result.figure_kinds[0]
     taken = inspect.signature(figure_function(type(result), kind)).parameters
     names = ("role", "checkpoint", "estimator", "measure")
-    given = {name: value for name in names if (value := getattr(options, name)) is not None}
-    for name in given:
+    choices = {name: value for name in names if (value := getattr(options, name)) is not None}
+    for name in choices:
         if name not in taken:
             raise UsageError(
                 f"this figure has no choice of {name}; choose another `kind`, or leave `{name}` out"
             )
     with of_width(options.width):
-        figure = figure_of(result.plot(options.kind, **given))
+        figure = figure_of(result.plot(options.kind, **choices))
         titled = [ax for ax in figure.axes if ax.get_title()]
         if options.heading is not None and len(titled) != 1:
             figure.suptitle(options.heading, wrap=True)

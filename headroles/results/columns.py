@@ -51,14 +51,14 @@ class Column:
         if not any(getattr(types, name)(values.type) for name in _STORED[self.kind]):
             raise ValueError(f"it holds {values.type} instead of {self.kind}")
         column = values.to_pandas()
-        known = column.dropna()
-        if not self.gaps and len(known) < len(column):
+        numbers = column.dropna()
+        if not self.gaps and len(numbers) < len(column):
             raise ValueError("values are missing")
         if self.kind in (WHOLE, NUMBER):
-            known = known.astype(np.float64)  # bounds are too large for smaller types
-            for number in known[~known.between(self.least, self.most)][:1]:
+            numbers = numbers.astype(np.float64)  # bounds are too large for smaller types
+            for number in numbers[~numbers.between(self.least, self.most)][:1]:
                 raise ValueError(f"{number:g} is not between {self.least:g} and {self.most:g}")
-        if self.texts and not known.isin(self.texts).all():
+        if self.texts and not numbers.isin(self.texts).all():
             raise ValueError(f"it holds texts other than {', '.join(map(repr, self.texts))}")
 
 

@@ -130,8 +130,8 @@ def on_side(column: str, above: Sequence[str], below: Sequence[str], of: str, at
         is_above, is_below = (rows[column].isin(texts).to_numpy() for texts in (above, below))
         return np.asarray(~((is_above & ~(distance > 0)) | (is_below & ~(distance < 0))))
 
-    named = (column, of, at) if at else (column, of)
-    return Rule(named, f"{column} follows the side of {of} {f'of {at}' if at else 'of 0'}", holds)
+    names = (column, of, at) if at else (column, of)
+    return Rule(names, f"{column} follows the side of {of} {f'of {at}' if at else 'of 0'}", holds)
 
 
 def equal_to(column: str, parts: Sequence[str], compute: Callable[..., FloatArray]) -> Rule:

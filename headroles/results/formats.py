@@ -300,23 +300,26 @@ def _latex_column(name: str, column: pd.Series[Any]) -> _Column:
         if is_interval or width <= _LEAST:
             return _Column(name, cells, "r" if is_interval else "l", width, width)
         return _Column(name, cells, "l", width, max(words, _LEAST))
-    known = column[np.isfinite(column)]
-    largest = float(known.abs().max()) if len(known) else 0.0
+    numbers = column[np.isfinite(column)]
+    largest = float(numbers.abs().max()) if len(numbers) else 0.0
     decimals = 3 if _is_p(column) else _decimals(column)
     cells = column.map(f"{{:.{decimals}f}}".format).replace({"nan": "", "inf": r"{$\infty$}"})
     if _is_p(column):
         cells = cells.mask(column < 0.001, "{$<$.001}")
-    sign, digits = ("-" if (known < 0).any() else ""), len(f"{largest:.{decimals}f}".split(".")[0])
+    sign, digits = (
+        ("-" if (numbers < 0).any() else ""),
+        len(f"{largest:.{decimals}f}".split(".")[0]),
+    )
     width = len(sign) + digits + (decimals and 1 + decimals)
     return _Column(name, cells, f"S[table-format={sign}{digits}.{decimals}]", width, width)
 
 
 def _decimals(column: pd.Series[Any]) -> int:
     """Return the decimals of a column, of which its largest number needs three digits."""
-    known = column[np.isfinite(column)]
-    if (known == known.round()).all():
+    numbers = column[np.isfinite(column)]
+    if (numbers == numbers.round()).all():
         return 0
-    return max(0, _DIGITS - 1 - floor(log10(float(known.abs().max()))))
+    return max(0, _DIGITS - 1 - floor(log10(float(numbers.abs().max()))))
 
 
 _BRACKETS = re.compile(r"|\[-?[\d.]+, -?[\d.]+\]")
@@ -335,19 +338,19 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     They are names, values, answers or else intervals, and checks, where these tell rows apart. A
     table without any of ``_VALUES`` keeps all columns.
     """
-    named = with_head_names(frame)
-    if not {*named} & {*_VALUES}:
-        return named
-    if "answer" not in named or len(named["answer"].unique()) == 1:  # answers say it shorter
-        named = with_interval(named)
-    chosen = [name for name in _IN_PAPERS if name in named]
+    table = with_head_names(frame)
+    if not {*table} & {*_VALUES}:
+        return table
+    if "answer" not in table or len(table["answer"].unique()) == 1:  # answers say it shorter
+        table = with_interval(table)
+    chosen = [name for name in _IN_PAPERS if name in table]
     if "removed" in chosen and "head" in chosen:  # a head that was removed is named by both
         chosen.remove("head")
-    chosen = [name for name in chosen if len(named) < 2 or len(named[name].unique()) > 1]
+    chosen = [name for name in chosen if len(table) < 2 or len(table[name].unique()) > 1]
     if "beyond_distance" in chosen and "interval" in chosen:  # which is about it
         chosen.remove("interval")
         chosen.insert(chosen.index("beyond_distance") + 1, "interval")
-    return named[chosen]
+    return table[chosen]
 
 
 def with_interval(frame: pd.DataFrame) -> pd.DataFrame:

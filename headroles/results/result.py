@@ -100,13 +100,13 @@ class Result(Showing, Generic[OptionsOf, FactsOf]):
 
     @classmethod
     def made(
-        cls, frame: pd.DataFrame, options: Options, facts: FactsOf | None = None, **others: Any
+        cls, frame: pd.DataFrame, options: Options, facts: FactsOf | None = None, **fields: Any
     ) -> Self:
         """Make the result of a study that ends now, with its columns in their order.
 
-        ``others`` are further fields of its record, such as ``sources``.
+        ``fields`` are further fields of its record, such as ``sources``.
         """
-        record = Record.now(facts, kind=cls.kind, options=options.record(), **others)
+        record = Record.now(facts, kind=cls.kind, options=options.record(), **fields)
         return cls(frame[[*cls.columns]], record)
 
     @property
@@ -124,7 +124,7 @@ class Result(Showing, Generic[OptionsOf, FactsOf]):
 
     def to_json(self) -> dict[str, Any]:
         """Return options, facts and rows for scripts; null for missing and infinite numbers."""
-        made: dict[str, Any] = storage.plain(
+        content: dict[str, Any] = storage.plain(
             {
                 "options": self.record.options,
                 "facts": self.record.facts,
@@ -132,7 +132,7 @@ class Result(Showing, Generic[OptionsOf, FactsOf]):
                 "warnings": self.warnings,
             }
         )
-        return made
+        return content
 
     def where(
         self,
@@ -177,20 +177,20 @@ class Result(Showing, Generic[OptionsOf, FactsOf]):
     def _rows_of(self, column: str, names: NDArray[np.object_]) -> BoolArray:
         if column not in self.frame:
             raise UsageError(f"the rows of the {self.kind} are not by {column}")
-        known = {str(value): value for value in self.frame[column].unique()}
+        values = {str(value): value for value in self.frame[column].unique()}
         chosen = []
         for name in map(str, names):
-            matching = [value for text, value in known.items() if fnmatchcase(text, name)]
+            matching = [value for text, value in values.items() if fnmatchcase(text, name)]
             if not matching and column == "role" and "*" in name:  # parts have names of the whole
                 matching = [
-                    known[role.id]
-                    for role in self.known_roles(known)
+                    values[role.id]
+                    for role in self.known_roles(values)
                     if any(fnmatchcase(f"{GROUP}:{other}", name) for other in role.names)
                 ]
             if not matching and column == "role":
-                matching = [known[role] for role in find_roles(name, self.known_roles(known))]
+                matching = [values[role] for role in find_roles(name, self.known_roles(values))]
             if not matching:
-                raise UsageError(not_among(column, name, list(known)))
+                raise UsageError(not_among(column, name, list(values)))
             chosen += matching
         return self.frame[column].isin(chosen).to_numpy()
 
@@ -218,26 +218,28 @@ class Result(Showing, Generic[OptionsOf, FactsOf]):
             if not (len(stored) or cls.may_be_empty):
                 raise ValueError("it has no rows")
             check_table(stored, cls.schema, record.shape)
-            made = cls(stored.to_pandas(ignore_metadata=True), record)
-            check_rows(made.frame, made.axes())
+            result = cls(stored.to_pandas(ignore_metadata=True), record)
+            check_rows(result.frame, result.axes())
         except ValueError as error:
             raise StorageError(f"{file}: {error}; {hint}") from error
         try:
-            for name in ("facts", "shown", *(["options"] if cls.options_type is not None else [])):
-                getattr(made, name)  # which are made of the record
+            for name in ("facts", "shown"):
+                getattr(result, name)  # which are made of the record
+            if cls.options_type is not None:
+                _ = result.options
         except (UsageError, *_UNFIT) as error:
             raise StorageError(
                 f"run.json in {folder} does not fit {file.name} ({in_one_line(error)}); {hint}"
             ) from error
         try:
-            made.check_layers()
-            check_consistency(made.frame, cls.rules, made.options if cls.options_type else None)
+            result.check_layers()
+            check_consistency(result.frame, cls.rules, result.options if cls.options_type else None)
         except _UNFIT as error:
             raise StorageError(f"{file}: {in_one_line(error)}; {hint}") from error
         copy = file.with_suffix(".csv")
-        if copy.exists() and storage.read_whole(copy) != made.export("csv"):
+        if copy.exists() and storage.read_whole(copy) != result.export("csv"):
             raise StorageError(f"{copy.name} and {file.name} in {folder} differ; {hint}")
-        return made
+        return result
 
     def axes(self) -> Axes:
         """Return the columns of whose values the table has every combination."""

@@ -136,8 +136,8 @@ class Showing(Stored):
     def known_roles(self, names: Iterable[str]) -> list[RecordedRole]:
         """Return the roles with some ids, as the scores have them; without scores, by their ids."""
         ids, recorded = list(map(str, names)), self._recorded_roles
-        others = [RecordedRole(name) for name in ids if name not in recorded]
-        by_id = {role.id: role for role in whole_roles(others)}
+        unrecorded = [RecordedRole(name) for name in ids if name not in recorded]
+        by_id = {role.id: role for role in whole_roles(unrecorded)}
         return [recorded[name] if name in recorded else by_id[name] for name in ids]
 
     def in_words(self, role: object) -> str:
@@ -195,18 +195,18 @@ class Showing(Stored):
         for another name or value.
         """
         if name not in self.views:
-            known = ", ".join(self.views)
-            raise UsageError(f"the view is {name!r}; it must be one of {known}")
+            views = ", ".join(self.views)
+            raise UsageError(f"the view is {name!r}; it must be one of {views}")
         if value is not None and name != "wide":
             raise UsageError(
                 "`value` chooses the cells of a wide table; pass `view='wide'` with it"
             )
         if name == "long":
             return self.frame
-        made: Any = getattr(self, name)
-        if callable(made):
-            made = made() if value is None else made(value)
-        table: pd.DataFrame = made
+        content: Any = getattr(self, name)
+        if callable(content):
+            content = content() if value is None else content(value)
+        table: pd.DataFrame = content
         return table
 
     def export(

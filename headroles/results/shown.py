@@ -214,8 +214,8 @@ def _rich_table(grid: Grid) -> Any:
             justify: Any = "left" if name in grid.left else "right"
             table.add_column(shown, justify=justify, no_wrap=True)
     indent = "  " * grid.tight
-    for first, *others in grid.rows:
-        table.add_row(f"{indent}{printable(first)}", *map(printable, others))
+    for first, *rest in grid.rows:
+        table.add_row(f"{indent}{printable(first)}", *map(printable, rest))
     return table
 
 

@@ -6,6 +6,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -81,6 +82,13 @@ class Stored(ABC):
                 f"{folder / storage.RUN_FILE} does not have the form that this version writes "
                 f"({said}); make the results again"
             ) from error
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A folder that `new_folder` has claimed already, and that its caller commits."""
+
+    folder: Path
 
 
 def save_together(folder: str | Path, results: Sequence[Stored], overwrite: bool = False) -> Path:

@@ -32,7 +32,7 @@ from headroles.roles.readout import bounds_of as bounds_of
 from headroles.roles.readout import group_sieves as group_sieves
 from headroles.roles.readout import make_readout as make_readout
 from headroles.roles.role import ARCS as ARCS
-from headroles.roles.role import PAIRS as PAIRS
+from headroles.roles.role import SENTENCE_PAIRS as SENTENCE_PAIRS
 from headroles.roles.role import TOKENS as TOKENS
 from headroles.roles.role import Role as Role
 from headroles.roles.rules import N_RULES as N_RULES

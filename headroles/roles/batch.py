@@ -31,7 +31,7 @@ from headroles.roles.score import RowValues, Score
 
 T = TypeVar("T")
 
-EVERY, TOKENS, WORDS = "every token", "tokens of words", "words"
+EVERY, TOKENS_OF_WORDS, WORDS = "every token", "tokens of words", "words"
 ATTENDING = "words that attend"
 FARTHEST = 5
 OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)

@@ -20,9 +20,9 @@ from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, Options, PresetOptions, path_text, whole_number
 from headroles.role_names import offset_in_words
-from headroles.roles.batch import TOKENS, WORDS, PaddedBatch, Scope
+from headroles.roles.batch import TOKENS_OF_WORDS, WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import Offsets
-from headroles.roles.role import PAIRS, Context, OnlyFor, Role
+from headroles.roles.role import SENTENCE_PAIRS, Context, OnlyFor, Role
 from headroles.roles.score import BIAS, EXCESS, HIT, divide
 from headroles.roles.sieve import (
     Array,
@@ -138,12 +138,12 @@ def block_roles(options: PresetOptions, context: Context) -> Iterator[Role]:
     if options.is_published:
         sieve = TimesEntropy(own_segment)
     elif context.score == HIT:
-        limits, sieve = {HIT.name: _THRESHOLD_OF_HITS}, RowWise(own_segment, among=TOKENS)
+        limits, sieve = {HIT.name: _THRESHOLD_OF_HITS}, RowWise(own_segment, among=TOKENS_OF_WORDS)
     is_ratio = context.score == BIAS and not options.is_published
     yield Role(
         "block:ratio" if is_ratio else "block",
         words="the same sentence",
-        needs=PAIRS,
+        needs=SENTENCE_PAIRS,
         thresholds=limits,
         sieve=sieve,
     )

@@ -61,8 +61,8 @@ from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
 from headroles.roles.weights import PairsOfExamples, Weights, spread
 
-PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
-ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
+COUNTED_PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
+COUNTED_ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class BeyondOffset(Pairs):
         n_cells = len(controls.totals)
         taken = divide(weights.sums_by(cells, n_cells), controls.totals[:, None]).astype("f4")
         of_links = {
-            PAIRS: len(lacks_control),
+            COUNTED_PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
-            ARCS: int(pieces.is_scored.sum()),
+            COUNTED_ARCS: int(pieces.is_scored.sum()),
             ARCS_LEFT_OUT: int(pieces.is_scored.sum() - is_scored.sum()),
         }
         return contrast_readout(

@@ -29,7 +29,7 @@ from headroles.options import split_names
 from headroles.roles.batch import WORDS
 from headroles.roles.catalogue import marks_of
 from headroles.roles.pairs import BACK, FORTH, FindLinks, Link, Pairs
-from headroles.roles.role import ARCS, PAIRS, Context, Role
+from headroles.roles.role import ARCS, SENTENCE_PAIRS, Context, Role
 from headroles.roles.sieve import Sets, sets_of_sentences
 from headroles.roles.syntactic import SyntacticOptions
 from headroles.wording import as_given, shortened, with_type
@@ -51,7 +51,7 @@ class OwnName(str):
     function: Find
 
     @classmethod
-    def of(cls, function: Any) -> OwnName:
+    def from_function(cls, function: Any) -> OwnName:
         """Return the name of a function; a name stays as it is."""
         if isinstance(function, cls):
             return function
@@ -75,7 +75,7 @@ def names_of_roles(given: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
         if not callable(part) and not isinstance(part, OwnName):
             names |= {name: name for name in split_names([part])}
             continue
-        name = OwnName.of(part)
+        name = OwnName.from_function(part)
         if getattr(names.setdefault(name, name), "function", None) is not name.function:
             raise UsageError(f"two functions have the name {name}; rename one of them")
     return tuple(names.values())
@@ -138,7 +138,7 @@ def _of_pairs(find: Finder, words: tuple[str, str], function: str = "") -> list[
         ARCS,
         words=words[0],
         function=function,
-        needs=PAIRS if find.is_across else "",
+        needs=SENTENCE_PAIRS if find.is_across else "",
         sieve=Pairs(find, frozenset([0]), FORTH),
     )
     roles = [forth]

@@ -21,7 +21,7 @@ from headroles.corpus import Sentence
 from headroles.encoding import EncodedExample
 from headroles.roles.batch import (
     ATTENDING,
-    TOKENS,
+    TOKENS_OF_WORDS,
     WORDS,
     PaddedBatch,
     Scope,
@@ -81,7 +81,7 @@ class Offsets(Sieve):
             arrays=(pairs, weights.astype(np.float32)),
             limits=limits.astype(np.float32),
             counts=counts[:, None],
-            among=TOKENS,
+            among=TOKENS_OF_WORDS,
         )
 
     def cells(self, scope: Scope) -> BoolArray:

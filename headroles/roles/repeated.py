@@ -12,7 +12,7 @@ import numpy as np
 
 from headroles.arrays import BoolArray
 from headroles.encoding import pad
-from headroles.roles.batch import TOKENS, PaddedBatch, Scope
+from headroles.roles.batch import TOKENS_OF_WORDS, PaddedBatch, Scope
 from headroles.roles.pairs import by_sum
 from headroles.roles.role import Role
 from headroles.roles.score import divide
@@ -74,7 +74,7 @@ class PairsOfTokens(Sieve):
             arrays=pairs.padded(batch, Weights.for_one_role(weights[pairs.owners, pairs.queries])),
             limits=limits.astype(np.float32),
             counts=counts[:, None],
-            among=TOKENS,
+            among=TOKENS_OF_WORDS,
         )
 
     def cells(self, scope: Scope) -> BoolArray:

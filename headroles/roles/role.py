@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from headroles.corpus import Sentence
     from headroles.roles.sieve import Sieve
 
-PAIRS = "pairs of sentences of one document that follow one another"
+SENTENCE_PAIRS = "pairs of sentences of one document that follow one another"
 
 
 class OnlyFor(NamedTuple):
@@ -65,8 +65,8 @@ class Role:
         function: the ``MODULE:FUNCTION`` that makes a role of a user.
         in_window: how the role changes in a layer that sees only a window, as the end of a
             sentence.
-        needs: the property that an example needs to have a score, in words: ``PAIRS``, or another
-            that some corpora lack.
+        needs: the property that an example needs to have a score, in words:
+            ``SENTENCE_PAIRS``, or another that some corpora lack.
         sieve: how the sieve is found; None for a role that was read from a file.
 
     >>> Role("syntactic:nsubj:to_governor", ARCS).is_tested

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from headroles.roles import Candidates, Readout
-from headroles.roles.batch import ATTENDING, EVERY, TOKENS
+from headroles.roles.batch import ATTENDING, EVERY, TOKENS_OF_WORDS
 
 
 def read_scores(attention: Tensor, readout: Readout) -> Tensor:
@@ -101,7 +101,7 @@ class AttentionLayer:
         attention, given = self.attention, self._candidates
         if kind == EVERY:
             return first_largest(attention)
-        if kind == TOKENS:
+        if kind == TOKENS_OF_WORDS:
             return first_largest(attention, given.barred[:, None, None])
         # sums over the pieces of a query have their maximum where the means have
         table = self._between_words

@@ -119,11 +119,10 @@ def describe_run(record: Record) -> str:
     model, corpus = record.model, record.corpus
     if record.is_by_hand:
         return "scores made by hand\n"
-    lines = [
-        f"model   {model.model} ({model.family}, {model.layout})",
-        *([f"        {model.sight}"] if model.sight else []),
-        f"corpus  {listed(corpus.files) or 'sentences in memory'}",
-    ]
+    lines = [f"model   {model.model} ({model.family}, {model.layout})"]
+    if model.sight:
+        lines.append(f"        {model.sight}")
+    lines.append(f"corpus  {listed(corpus.files) or 'sentences in memory'}")
     for folder in corpus.folders:
         left = f", {folder.n_left} ignored: {listed(folder.left, 8)}" if folder.n_left else ""
         lines.append(f"        {folder.folder}: {folder.taken} files read{left}")

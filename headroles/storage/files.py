@@ -35,12 +35,12 @@ def written(place: Path) -> Iterator[None]:
 
 
 @contextmanager
-def read_from(file: Path, *others: type[Exception]) -> Iterator[None]:
+def read_from(file: Path, *errors: type[Exception]) -> Iterator[None]:
     """Raise StorageError for errors of the block, which reads a file of a result folder.
 
-    Such errors are OSError and ``others``, which damaged content raises.
+    Such errors are OSError and ``errors``, which damaged content raises.
     """
-    kinds: tuple[type[Exception], ...] = (OSError, *others)
+    kinds: tuple[type[Exception], ...] = (OSError, *errors)
     try:
         yield
     except FileNotFoundError as error:
@@ -243,12 +243,14 @@ class TableWriter:
         import pyarrow.parquet as pq
 
         if self._writer is None:
-            others = [name for name in table.schema.names if name not in self._of_measurements]
+            plain_columns = [
+                name for name in table.schema.names if name not in self._of_measurements
+            ]
             self._writer = pq.ParquetWriter(
                 self._file,
                 table.schema,
                 compression="zstd",
-                use_dictionary=others if self._of_measurements else True,
+                use_dictionary=plain_columns if self._of_measurements else True,
                 column_encoding=dict.fromkeys(self._of_measurements, "BYTE_STREAM_SPLIT") or None,
             )
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))

@@ -115,7 +115,7 @@ def _claimed(folder: str | Path) -> Iterator[Path]:
     folder = Path(folder).absolute()
     check_name(folder)
     hidden = folder / HIDDEN
-    made = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
+    missing = [place for place in (folder, *folder.parents) if not os.path.lexists(place)]
     try:
         with written(folder):
             _make(folder)
@@ -129,7 +129,7 @@ def _claimed(folder: str | Path) -> Iterator[Path]:
                 finally:
                     _clear(folder)
     finally:
-        for place in (hidden, *made):  # those that are still empty
+        for place in (hidden, *missing):  # those that are still empty
             with contextlib.suppress(OSError):
                 place.rmdir()
 

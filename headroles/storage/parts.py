@@ -127,9 +127,9 @@ def _digest(content: bytes, key: bytes = b"") -> bytes:
     return hashlib.blake2b(content, key=key, digest_size=_DIGEST_BYTES).digest()
 
 
-def differences(known: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+def differences(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> str:
     """Describe the differences of two settings by name; empty if they are equal."""
-    before, after = dict(_flat(known)), dict(_flat(given))
+    before, after = dict(_flat(earlier)), dict(_flat(later))
     names = [name for name in {**before, **after} if before.get(name, ...) != after.get(name, ...)]
     shown = [
         f"{name} was {_shown(before, name)} and is {_shown(after, name)}"
@@ -148,8 +148,8 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, 
 
 
 def _shown(settings: Mapping[str, Any], name: str) -> str:
-    known = name in settings
-    return shortened(json.dumps(settings[name]), _LONGEST_VALUE) if known else "missing"
+    has_value = name in settings
+    return shortened(json.dumps(settings[name]), _LONGEST_VALUE) if has_value else "missing"
 
 
 def encode_arrays(arrays: Mapping[str, NDArray[Any]], notes: Any = None) -> bytes:

@@ -56,12 +56,12 @@ class HeadDescription(Result[UnitOptions, NoFacts]):
         rows = []
         for name, heads in self.frame.groupby("role", sort=False):
             largest = heads.nlargest(_MOST, "mean")[["layer", "head", "mean"]]
-            named = [
+            texts = [
                 f"{layer}-{head} {mean:.3f}"
                 for layer, head, mean in largest.itertuples(index=False)
             ]
             by_layer = heads.groupby("layer")["mean"].mean()
-            rows.append((str(name), *(f"{mean:.3f}" for mean in by_layer), "  ".join(named)))
+            rows.append((str(name), *(f"{mean:.3f}" for mean in by_layer), "  ".join(texts)))
         layers = tuple(map(str, sorted(self.frame["layer"].unique())))
         yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
 
@@ -93,7 +93,7 @@ def describe_heads(
     """
     if head is not None:
         return profile_head(scores, head, options)
-    columns = HeadColumns.of(scores, described=True)
+    columns = HeadColumns.from_scores(scores, described=True)
     if not columns.roles:
         raise UsageError(
             "these scores have no quantity that describes heads; score again with "

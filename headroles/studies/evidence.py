@@ -108,7 +108,7 @@ class RoleHypotheses:
 
         Raises UsageError for examples that cannot be clustered as ``options`` say.
         """
-        against, columns = against or ThresholdOptions(), columns or HeadColumns.of(scores)
+        against, columns = against or ThresholdOptions(), columns or HeadColumns.from_scores(scores)
         against.check_range(scores.score)
         against.check_margins(scores.roles, scores.score)
         clusters = clusters_in(scores.clusters, options)
@@ -368,10 +368,10 @@ def _leg_of_trees(
     own = replace(columns, roles=tuple(role for role in columns.roles if role.id in controls))
     if not own.roles:
         return None
-    others = replace(columns, roles=tuple(controls[role.id] for role in own.roles))
-    values, of_others = own.values(scores), others.values(scores)
+    in_other_trees = replace(columns, roles=tuple(controls[role.id] for role in own.roles))
+    values, of_others = own.values(scores), in_other_trees.values(scores)
     sample = Sample.from_values(values.astype(np.float64) - of_others, clusters)
-    size, bounds = size_of(values, of_others), _bounds_of_difference(own, others, scores)
+    size, bounds = size_of(values, of_others), _bounds_of_difference(own, in_other_trees, scores)
     tests = _tests(sample, margin, own, clusters, size, bounds)
     return Leg(tests, _subjects(columns, controls), len(columns.indices[0]))
 
@@ -401,10 +401,10 @@ def _subjects(columns: HeadColumns, contrasts: Mapping[str, object]) -> IndexArr
 
 
 def _bounds_of_difference(
-    own: HeadColumns, others: HeadColumns, scores: HeadScores
+    own: HeadColumns, subtracted: HeadColumns, scores: HeadScores
 ) -> Bounds | None:
     """Return bounds of the differences between the scores of two roles of each column."""
-    first, second = own.bounds(scores), others.bounds(scores)
+    first, second = own.bounds(scores), subtracted.bounds(scores)
     if first is None or second is None:
         return None
     return replace(
@@ -451,7 +451,7 @@ def _tests(
     bounds: Bounds | None,
 ) -> Hypotheses:
     """Return H0 for each column of values (examples, T): its mean is the threshold."""
-    return Hypotheses.of(
+    return Hypotheses.from_values(
         sample,
         thresholds,
         size=size,

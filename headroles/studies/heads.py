@@ -230,7 +230,9 @@ class HeadColumns:
     n_heads: int
 
     @classmethod
-    def of(cls, scores: HeadScores, described: bool = False, unseen: bool = False) -> HeadColumns:
+    def from_scores(
+        cls, scores: HeadScores, described: bool = False, unseen: bool = False
+    ) -> HeadColumns:
         """Return the columns of the roles that any example has a score for, measures excluded.
 
         With ``described`` of the quantities that describe heads, in the place of roles. With
@@ -359,7 +361,7 @@ def estimates_of(
 
     Intervals have level 1 - ``alpha`` and are robust to ``clusters`` (examples,).
     """
-    hypotheses = Hypotheses.of(values, 0.0, size=size_of(values), clusters=clusters)
+    hypotheses = Hypotheses.from_values(values, 0.0, size=size_of(values), clusters=clusters)
     moments, interval = hypotheses.moments, hypotheses.intervals(alpha)
     return {
         "n": moments.n,
@@ -380,17 +382,17 @@ def refuse_one_document(n_documents: int, options: UnitOptions) -> None:
         )
 
 
-def scores_of(given: Any) -> HeadScores:
+def scores_of(value: Any) -> HeadScores:
     """Return the scores in a classification, in a folder, or given as they are.
 
     Raises UsageError for what holds none.
     """
-    scores = getattr(given, "scores", given)
+    scores = getattr(value, "scores", value)
     if isinstance(scores, str | Path):
         return HeadScores.load(scores)
     if not isinstance(scores, HeadScores):
         raise UsageError(
-            f"{type(given).__name__} holds no scores; give what score_heads or classify_heads "
+            f"{type(value).__name__} holds no scores; give what score_heads or classify_heads "
             "returned, or a folder that they were saved in"
         )
     return scores

@@ -74,13 +74,13 @@ class HeadProfile(Result[UnitOptions, ProfileFacts]):
             f"Head {head_name((facts['layer'], facts['head']))} of {model} has {len(having)} of "
             f"{len(rows)} roles; {int(is_open.sum())} are undecided."
         )
-        others = having[having["beyond_distance"].isna()]
+        other_roles = having[having["beyond_distance"].isna()]
         shown = pd.concat([having, rows[is_open][:_OF_EACH]]) if len(rows) > len(having) else having
         if not len(shown):
             shown = rows[:_OF_EACH]
         yield self._grid(shown)
-        if having["beyond_distance"].notna().any() and len(others):
-            role = others.iloc[0]
+        if having["beyond_distance"].notna().any() and len(other_roles):
+            role = other_roles.iloc[0]
             yield (
                 f"Its strongest other use: {self.in_words(role['role'])} ({self._mean(role)}, "
                 f"place {role['rank']:.0f} among all heads)."

@@ -144,10 +144,10 @@ def describe_task(record: Record, measured: Mapping[str, float | None]) -> Itera
     yield f"{record.model.name} on {task.examples} examples of {file}: {values}."
 
 
-def known_measure(measure: str, known: Sequence[str]) -> str:
+def known_measure(measure: str, measures: Sequence[str]) -> str:
     """Return ``measure``. Raises UsageError unless it is known."""
-    if measure not in known:
-        raise UsageError(not_among("measure", measure, known))
+    if measure not in measures:
+        raise UsageError(not_among("measure", measure, measures))
     return measure
 
 
@@ -178,7 +178,7 @@ def find_loss_change(before: Outcomes, after: Outcomes) -> LossChange:
     ``ci_low`` to ``ci_high``, and ``p_value``, of a t-test for no change (two-sided).
     """
     size = size_of(before.losses, after.losses)
-    changes = Hypotheses.of(after.losses - before.losses, 0.0, size=size)
+    changes = Hypotheses.from_values(after.losses - before.losses, 0.0, size=size)
     names = "loss_change ci_low ci_high p_value p_adjusted answer"
     columns = two_sided(changes, TestOptions(clusters="none"), (WORSE, BETTER), names)
     return {

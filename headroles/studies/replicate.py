@@ -293,7 +293,7 @@ def _warnings(
             "with length. Score with `score='excess'`."
         )
     for name, scores in zip(names, sets, strict=True):
-        present = HeadColumns.of(scores).roles
+        present = HeadColumns.from_scores(scores).roles
         if lacking := [role.id for role in roles if role not in present]:
             yield f"{name} has no example of these roles: {', '.join(lacking)}"
     if left_out:
@@ -330,7 +330,7 @@ def _check_sets(sets: Sequence[HeadScores], names: Sequence[str], over: str) -> 
 
 def _common_roles(sets: Sequence[HeadScores]) -> tuple[list[Role], list[str]]:
     """Return roles of at least two sets, and ids of roles that one set has or that differ."""
-    present = [HeadColumns.of(scores).roles for scores in sets]
+    present = [HeadColumns.from_scores(scores).roles for scores in sets]
     every = list(dict.fromkeys(role for roles in present for role in roles))
     ids = Counter(role.id for role in every)
     common = [

@@ -56,12 +56,12 @@ def describe_specificity(
         described["specific"][subjects] = UNTESTABLE
         return described
     own = replace(columns, roles=tuple(role for role in columns.roles if role.id in measures))
-    values, others = own.values(scores), _other_arcs(scores, own, measures)
+    values, other_arcs = own.values(scores), _other_arcs(scores, own, measures)
     clusters = clusters_in(scores.clusters, options)
-    tests = Hypotheses.of(
-        Sample.from_values(values - others.values, clusters),
+    tests = Hypotheses.from_values(
+        Sample.from_values(values - other_arcs.values, clusters),
         0.0,
-        size=size_of(values) + others.size,
+        size=size_of(values) + other_arcs.size,
         labels=own.indices[0],
         names=own.ids,
         is_clustered=clusters is not None,
@@ -73,8 +73,8 @@ def describe_specificity(
     shown = either.shows(options.alpha) & ~is_skewed(tests)
     numbers = (tests.moments.mean, intervals.ci_low, intervals.ci_high, either.single)
     described |= dict(zip(COLUMNS[1:-1], map(leg.spread, numbers), strict=True))
-    others.values[np.isnan(values)] = np.nan
-    described["other_arcs"] = leg.spread(Sample.from_values(others.values).moments.mean)
+    other_arcs.values[np.isnan(values)] = np.nan
+    described["other_arcs"] = leg.spread(Sample.from_values(other_arcs.values).moments.mean)
     described["specific"][subjects] = np.where(
         np.isnan(either.evidence),
         UNTESTABLE,
@@ -120,7 +120,7 @@ class OtherArcs(NamedTuple):
 def _other_arcs(scores: HeadScores, own: HeadColumns, measures: dict[str, str]) -> OtherArcs:
     """Find the means along the arcs of other relations, role by role."""
     n_heads = own.n_layers * own.n_heads
-    others = new_array((scores.n_examples, n_heads * len(own.ids)), np.float32)
+    values = new_array((scores.n_examples, n_heads * len(own.ids)), np.float32)
     paths = {role.id for role in own.roles if len(path_of(role.relation)) > 1}
     sizes = []
     for place, role in enumerate(own.ids):
@@ -130,9 +130,9 @@ def _other_arcs(scores: HeadScores, own: HeadColumns, measures: dict[str, str]) 
         n_others = np.where(n_every > n_own, n_every - n_own, np.nan)
         of_every = scores.column(measures[role]) * (n_every / n_others)[:, None]
         of_own = np.nan_to_num(scores.column(role)) * (n_own / n_others)[:, None]
-        others[:, place * n_heads : (place + 1) * n_heads] = of_every - of_own
+        values[:, place * n_heads : (place + 1) * n_heads] = of_every - of_own
         sizes.append(size_of(of_every, of_own))
-    return OtherArcs(others, np.concatenate(sizes))
+    return OtherArcs(values, np.concatenate(sizes))
 
 
 def _counts(scores: HeadScores, role: str) -> FloatArray:

@@ -51,7 +51,7 @@ class Hypotheses:
     n_draws: int | None = None
 
     @classmethod
-    def of(
+    def from_values(
         cls,
         values: NDArray[np.floating] | Sample,
         threshold: ArrayLike,
@@ -103,7 +103,7 @@ class Hypotheses:
     @classmethod
     def joined(cls, several: Sequence[Hypotheses]) -> Hypotheses:
         """Join tests of different examples, to be corrected together; only t-tests of them work."""
-        return cls.of(
+        return cls.from_values(
             Sample.joined([tests.sample for tests in several]),
             np.concatenate([tests.threshold for tests in several]),
             size=np.concatenate([tests.size for tests in several]),
@@ -117,10 +117,10 @@ class Hypotheses:
     ) -> Hypotheses:
         """Make H0: the mean of values (examples, draws, T), over other examples and draws, is 0."""
         crossed = inference.crossed_sample(values)
-        return cls.of(crossed, 0.0, size=size, called=called, n_draws=values.shape[1])
+        return cls.from_values(crossed, 0.0, size=size, called=called, n_draws=values.shape[1])
 
     @classmethod
-    def of_draws(
+    def from_draws(
         cls, observed: ArrayLike, drawn: NDArray[np.floating], *, size: ArrayLike
     ) -> Hypotheses:
         """Make H0: each of T observations is like draws (B, T), for the test `RANK`.
@@ -129,7 +129,7 @@ class Hypotheses:
         observation is larger than the draws. Draws of one column may serve all observations.
         """
         limits = np.atleast_1d(np.asarray(observed, dtype=np.float64))
-        return cls.of(np.broadcast_to(drawn, (len(drawn), len(limits))), limits, size=size)
+        return cls.from_values(np.broadcast_to(drawn, (len(drawn), len(limits))), limits, size=size)
 
     def against(self, threshold: ArrayLike) -> Hypotheses:
         """Return the same tests against another threshold."""

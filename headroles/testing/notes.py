@@ -179,8 +179,8 @@ def _skewed(hypotheses: Hypotheses, sides: int, certain: BoolArray | bool) -> st
         return ""
     n_tests = int(hypotheses.is_tested.sum())
     counts = {"a change": above + below} if sides == 2 else {YES: above, NO: below}
-    (first, n), *others = ((word, n) for word, n in counts.items() if n)
-    found = [f"{n} of {n_tests} tests may find {first}", *(f"{n} {word}" for word, n in others)]
+    (first, n), *rest = ((word, n) for word, n in counts.items() if n)
+    found = [f"{n} of {n_tests} tests may find {first}", *(f"{n} {word}" for word, n in rest)]
     return (
         f"Because scores are skewed, {' and '.join(found)} too easily. The column note names them. "
         f"Add {hypotheses.units}."

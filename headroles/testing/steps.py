@@ -39,21 +39,21 @@ class Leg:
     subjects: IndexArray
     n_subjects: int
 
-    def spread(self, values: NDArray[np.number], others: float = np.nan) -> FloatArray:
-        """Return (T,): a value of each tested subject (C,), ``others`` for the rest."""
-        spread = np.full(self.n_subjects, others)
+    def spread(self, values: NDArray[np.number], missing: float = np.nan) -> FloatArray:
+        """Return (T,): a value of each tested subject (C,), ``missing`` for the rest."""
+        spread = np.full(self.n_subjects, missing)
         spread[self.subjects] = values
         return spread
 
     def p_values(
-        self, options: CorrectionOptions, side: Alternative, others: float = np.nan
+        self, options: CorrectionOptions, side: Alternative, missing: float = np.nan
     ) -> PValues:
-        """Return the p-values of all subjects (T,), ``others`` for those without a hypothesis."""
+        """Return the p-values of all subjects (T,), ``missing`` for those without a hypothesis."""
         tested = find_p_values(self.hypotheses, options, side)
         return PValues(
             statistic=self.spread(tested.statistic),
-            single=self.spread(tested.single, others),
-            adjusted=self.spread(tested.adjusted, others),
+            single=self.spread(tested.single, missing),
+            adjusted=self.spread(tested.adjusted, missing),
             direction=self.spread(tested.direction),
             by_bound=self.spread(tested.by_bound),
         )

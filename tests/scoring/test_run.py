@@ -27,7 +27,12 @@ from headroles.models.options import ModelOptions
 from headroles.passes.loop import Budget
 from headroles.reach import EVERYTHING, Reach
 from headroles.roles import SCORES, RoleOptions, choose_roles
-from headroles.roles.contrasts import ARCS, ARCS_LEFT_OUT, PAIRS, PAIRS_WITHOUT_CONTROLS
+from headroles.roles.contrasts import (
+    ARCS_LEFT_OUT,
+    COUNTED_ARCS,
+    COUNTED_PAIRS,
+    PAIRS_WITHOUT_CONTROLS,
+)
 from headroles.scoring import windows
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun, open_scoring
@@ -180,8 +185,8 @@ def test_arcs_without_controls_leave_and_are_counted(run: Run, tmp_path: Path) -
     assert np.isnan(both.values[0, ..., contrast]).all()
     assert np.isfinite(both.values[1, ..., contrast]).all()
     controls = both.facts.controls
-    assert (controls[ARCS], controls[ARCS_LEFT_OUT]) == (4, 2)
-    assert (controls[PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
+    assert (controls[COUNTED_ARCS], controls[ARCS_LEFT_OUT]) == (4, 2)
+    assert (controls[COUNTED_PAIRS], controls[PAIRS_WITHOUT_CONTROLS]) == (4, 2)
 
 
 @pytest.mark.parametrize("measure", ["weights", "norms"])
@@ -363,7 +368,7 @@ def test_contrasts_equal_their_definition(
             assert largest_difference(own[layer], roles, expected, size[layer]) <= 1
     assert n_long > 10
     controls = run.make_record().facts["controls"]
-    assert 20 < controls[ARCS_LEFT_OUT] < controls[ARCS] / 2
+    assert 20 < controls[ARCS_LEFT_OUT] < controls[COUNTED_ARCS] / 2
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_order_is_role_layer_head() -> None:
     np.testing.assert_array_equal(
         hypotheses(scores).sample.values, np.moveaxis(values, -1, 1).reshape(4, 12)
     )
-    labels = HeadColumns.of(scores).labels
+    labels = HeadColumns.from_scores(scores).labels
     order = list(zip(*(labels[name] for name in ("role", "layer", "head")), strict=True))
     assert order == [*itertools.product(scores.role_ids, range(2), range(3))]
 

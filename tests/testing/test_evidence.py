@@ -70,7 +70,7 @@ def question(
     if bound is not None:
         same = np.full((n, n_roles), bound)
         bounds = Bounds(-same, same, -same[0], same[0], labels, cap=2 * bound)
-    hypotheses = Hypotheses.of(
+    hypotheses = Hypotheses.from_values(
         sample,
         threshold,
         size=size_of_scores(sample),
@@ -356,13 +356,13 @@ def test_documents_that_cancel_but_for_float32_are_untestable() -> None:
     hits = np.array([1 / 3, 2 / 3, 1 / 7, 6 / 7, 1 / 2, 1 / 2], dtype=np.float32)
     clusters = np.repeat([0, 1, 2], 2)
     for values in (hits, hits.astype(np.float64)):
-        tested = Hypotheses.of(values[:, None], 0.4, size=1.0, clusters=clusters)
+        tested = Hypotheses.from_values(values[:, None], 0.4, size=1.0, clusters=clusters)
         assert tested.moments.status.tolist() == ["untestable"]
         assert find_notes(tested).tolist() == ["untestable: the clusters cancel"]
     # an effect that is small, but larger than rounding, is found
     rng = np.random.default_rng(0)
     within = np.tile([0.3, -0.3], 20)[:, None] + np.repeat(rng.normal(1e-3, 1e-4, 20), 2)[:, None]
-    tested = Hypotheses.of(within, 0.0, size=2.0, clusters=np.repeat(np.arange(20), 2))
+    tested = Hypotheses.from_values(within, 0.0, size=2.0, clusters=np.repeat(np.arange(20), 2))
     assert find_p_values(tested, TestOptions(), "greater").shows(0.05).tolist() == [True]
 
 
@@ -375,7 +375,7 @@ def test_heads_that_never_look_somewhere_are_answered_as_those_that_hardly_do() 
     bounds = Bounds(low, high, 0 * one, np.inf * one, np.zeros(3, np.intp), cap=20)
     for n, expected in ((32, ["no", "no", "yes"]), (2, ["undecided", "no", "undecided"])):
         part = replace(bounds, low=low[:n], high=high[:n])
-        tested = Hypotheses.of(values[:n], 3.0, size=[1, 1, 9], bounds=part)
+        tested = Hypotheses.from_values(values[:n], 3.0, size=[1, 1, 9], bounds=part)
         sides = (find_p_values(tested, TestOptions(), side) for side in SIDES)
         assert answered(*sides, 0.05).tolist() == expected
 
@@ -387,7 +387,7 @@ def test_heads_that_vary_by_little_more_than_rounding_are_answered_too() -> None
     values = np.abs(rng.normal(0, np.array([2, 20]) * rounding, (320, 2)))
     low, high = np.zeros((320, 1)), np.full((320, 1), 60.0)
     bounds = Bounds(low, high, low[0], low[0] + np.inf, np.zeros(2, np.intp), cap=20)
-    tested = Hypotheses.of(values, 3.0, size=1.0, clusters=clusters, bounds=bounds)
+    tested = Hypotheses.from_values(values, 3.0, size=1.0, clusters=clusters, bounds=bounds)
     assert tested.moments.status.tolist() == ["degenerate", ""]
     assert (tested.moments.mean > 0).all()
     sides = (find_p_values(tested, TestOptions(), side) for side in SIDES)
@@ -398,7 +398,7 @@ def test_differences_of_large_scores_are_rounding_where_small_ones_are_not() -> 
     """Noise of 2e-4 in scores near 100, as another batch size makes it, is no change."""
     rng = np.random.default_rng(0)
     differences = rng.normal(1e-4, 1e-4, (200, 2))
-    hypotheses = Hypotheses.of(differences, 0, size=np.array([100.0, 1.0]))
+    hypotheses = Hypotheses.from_values(differences, 0, size=np.array([100.0, 1.0]))
     change = find_p_values(hypotheses, TestOptions(), "two-sided")
     assert change.shows(0.05).tolist() == [False, True]
     assert np.isnan(change.single).tolist() == [True, False]
@@ -504,7 +504,7 @@ def test_in_at_least_is_the_partial_conjunction_of_bonferroni() -> None:
     assert in_at_least(found, 2).single[0] == pytest.approx(0.06)
     assert in_at_least(found, 4).single[0] == 1  # what was not tested is no evidence
     assert np.isnan(in_at_least(p_values([np.nan]), 1).single[0])
-    alike = Hypotheses.of(np.ones((30, 1)), 0.5, size=1)
+    alike = Hypotheses.from_values(np.ones((30, 1)), 0.5, size=1)
     tested = find_p_values(alike, CorrectionOptions(), "greater")
     assert np.isnan(tested.single[0])
     assert in_at_least(tested, 1).single[0] == pytest.approx((1 / 1.5) ** 30)

@@ -164,7 +164,7 @@ def trends(n: int, rng: np.random.Generator) -> tuple[PValues, PValues]:
         - np.mean([np.corrcoef(walk(rng), np.arange(6))[0, 1] for _ in range(N_CONTROLS)])
         for _ in range(n)
     ]
-    return two_sides(Hypotheses.of(np.array(effects)[:, None], 0.0, size=2.0))
+    return two_sides(Hypotheses.from_values(np.array(effects)[:, None], 0.0, size=2.0))
 
 
 def spread(share: float, rng: np.random.Generator) -> tuple[PValues, PValues]:

@@ -110,7 +110,7 @@ class Population:
     @cached_property
     def columns(self) -> HeadColumns:
         """The roles, layers and heads that samples are tested for, whatever they hold."""
-        return HeadColumns.of(self.scores)
+        return HeadColumns.from_scores(self.scores)
 
     def tested(self, scores: HeadScores | None = None) -> RoleHypotheses:
         """Return the H0 of the default table, by default of the population itself."""
@@ -217,7 +217,7 @@ def level(population: Population, kind: Kind, rng: np.random.Generator) -> Figur
         rejected = np.where(np.isnan(p), np.nan, p <= ALPHA)
         figures[f"{WORDS[side]}, all"] = rejected
         if tested.is_clustered:
-            plain = Hypotheses.of(tested.sample.values, limits, size=tested.size)
+            plain = Hypotheses.from_values(tested.sample.values, limits, size=tested.size)
             p = find_p_values(plain, TestOptions(), side).single
             figures[f"{WORDS[side]}, no clusters"] = np.where(np.isnan(p), np.nan, p <= ALPHA)
         for place, name in enumerate(names):
@@ -447,7 +447,7 @@ def made_hits(scores: HeadScores) -> HeadScores:
 def study_changes(folders: list[Path], n: int) -> Iterator[Row]:
     """Count changes between models that do not differ, or differ by exactly the margin."""
     before = HeadScores.load(folders[0])
-    columns, margin = HeadColumns.of(before), before.score.margin
+    columns, margin = HeadColumns.from_scores(before), before.score.margin
     documents = rows_by_document(before)
     for folder in folders[1:]:
         after = columns.values(HeadScores.load(folder)).astype(np.float64)
@@ -458,7 +458,7 @@ def study_changes(folders: list[Path], n: int) -> Iterator[Row]:
                 own = [documents[k] for k in rng.permutation(len(documents))[:size]]
                 clusters = np.repeat(np.arange(len(own)), [len(rows) for rows in own])
                 sample = CHANGES[null](differences, np.concatenate(own), clusters, margin, rng)
-                tested = Hypotheses.of(sample, 0, size=2.0, clusters=clusters)
+                tested = Hypotheses.from_values(sample, 0, size=2.0, clusters=clusters)
                 figures: Figures = {}
                 for words, limit in (("beyond the margin", margin), ("against 0", 0.0)):
                     shown = find_change(tested, TestOptions(), limit).shows(ALPHA)

@@ -21,7 +21,7 @@ from headroles.models.families import quiet_transformers
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.folders import foreign_weights
 from headroles.record import Record
-from headroles.results.stored import MODEL_KINDS, Stored, new_folder, write_together
+from headroles.results.stored import MODEL_KINDS, Claimed, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
 
 _FILES = (
@@ -99,7 +99,7 @@ class CollaborativeModel(ChangedModel):
 
 @contextmanager
 def model_folder(
-    out: str | Path,
+    out: str | Path | Claimed,
     model: Any,
     kinds: Sequence[type[Stored]],
     overwrite: bool = False,
@@ -108,8 +108,11 @@ def model_folder(
     """Open a `new_folder` for results of ``kinds`` that include a model made from ``model``.
 
     Raises StorageError as `new_folder`, for a folder that ``model`` is read from, and for one with
-    weights that headroles did not write.
+    weights that headroles did not write. A folder that is `Claimed` was checked before.
     """
+    if isinstance(out, Claimed):
+        yield out.folder
+        return
     folder = Path(out)
     source = Path(model) if isinstance(model, str | Path) and storage.exists(model) else None
     if source is not None and storage.exists(folder) and source.samefile(folder):

@@ -154,7 +154,7 @@ def factorise(
         mixing = np.repeat(np.eye(heads), size, axis=1)
         query, key = maps.query.reshape(-1, width), maps.key.reshape(-1, width)
         return Factors(query, key, mixing, mixing * maps.bias.reshape(-1))
-    basis = _Basis.of(moments)
+    basis = _Basis.from_moments(moments)
     fitted = basis.enter(maps)
     if method == SHARED:
         return basis.leave(fit_shared(fitted, rank, seed=seed, restarts=restarts))
@@ -173,7 +173,7 @@ def score_error(maps: ScoreMaps, factors: Factors, moments: InputMoments) -> flo
     The mean of each row of scores is subtracted. The inputs have the given ``moments``: exact for
     one sequence, for several an approximation, as if each had the moments of all.
     """
-    basis = _Basis.of(moments)
+    basis = _Basis.from_moments(moments)
     exact, close = basis.enter(maps), basis.enter(factors.as_maps())
     both = ScoreMaps(
         np.concatenate([exact.query, -close.query], axis=1),
@@ -192,7 +192,7 @@ class _Basis:
     key: tuple[FloatArray, FloatArray]
 
     @classmethod
-    def of(cls, moments: InputMoments) -> _Basis:
+    def from_moments(cls, moments: InputMoments) -> _Basis:
         return cls(moments.mean, _roots(moments.covariance), _roots(moments.within))
 
     def enter(self, maps: ScoreMaps) -> ScoreMaps:

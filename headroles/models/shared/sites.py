@@ -90,7 +90,7 @@ def reading_inputs(
     mask = torch.zeros(0)
 
     def keep(number: int, module: nn.Module, inputs: Any) -> None:
-        sums.append((number, Sums.of(inputs[0], mask)))
+        sums.append((number, Sums.from_states(inputs[0], mask)))
 
     def read(batch: Mapping[str, Tensor]) -> list[tuple[int, Sums]]:
         nonlocal mask
@@ -118,7 +118,7 @@ class Sums(NamedTuple):
     """(D, D): sum over sequences of the outer products of their sums, divided by their lengths."""
 
     @classmethod
-    def of(cls, states: Tensor, mask: Tensor) -> Sums:
+    def from_states(cls, states: Tensor, mask: Tensor) -> Sums:
         """Sum states (batch, tokens, D) over the real tokens, which ``mask`` marks."""
         real = (states * mask[..., None]).cpu()
         lengths = mask.sum(dim=1, keepdim=True).cpu()

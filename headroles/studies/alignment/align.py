@@ -63,10 +63,10 @@ _DRAWN, _SHORT, _LONG = 2, 5, 16
 """Pairs to draw, and numbers of words of each sentence that are legible."""
 
 
-def _heads_named(given: str | Sequence[str | Head]) -> tuple[Head, ...]:
+def _heads_named(value: str | Sequence[str | Head]) -> tuple[Head, ...]:
     """Read heads, as in 1-5,2-5, or pairs of numbers. Raises UsageError for other names."""
-    named = split_names(given) if isinstance(given, str) else given
-    heads = (one if isinstance(one, str) else head_name(one) for one in named)
+    names = split_names(value) if isinstance(value, str) else value
+    heads = (one if isinstance(one, str) else head_name(one) for one in names)
     return tuple(dict.fromkeys(map(read_head, heads)))
 
 

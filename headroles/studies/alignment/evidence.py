@@ -70,11 +70,11 @@ class Errors:
             return np.full((1, self.of.shape[1]), np.nan)
         return 1 - ratio_values(self.right, self.of)
 
-    def beside(self, others: Errors, first: BoolArray) -> Errors:
+    def beside(self, second: Errors, first: BoolArray) -> Errors:
         """Return errors of single aligners: these for the ``first`` pairs (n,), else others."""
         return Errors(
-            np.where(first[:, None], self.right, others.right),
-            np.where(first[:, None], self.of, others.of),
+            np.where(first[:, None], self.right, second.right),
+            np.where(first[:, None], self.of, second.of),
         )
 
 
@@ -114,7 +114,7 @@ class AlignedPairs:
     def tests(self, options: LevelOptions) -> dict[str, NDArray[Any]]:
         """Return error rates with intervals, tests and answers (C,), by the names of columns."""
         values, clusters = self.errors.values, self.clusters
-        tests = Hypotheses.of(values, 0.0, size=_SHARE, clusters=clusters)
+        tests = Hypotheses.from_values(values, 0.0, size=_SHARE, clusters=clusters)
         limits = tests.intervals(options.alpha)
         return {
             "n": tests.moments.n,
@@ -139,15 +139,15 @@ class AlignedPairs:
             return values
         ranked = [_ranked(self.errors.take(half)) for half in (second, first)]
         kinds = [self.labels["measure"], self.labels["head"] == WHOLE_LAYER]
-        known: dict[tuple[int, ...], FloatArray] = {}
+        by_best: dict[tuple[int, ...], FloatArray] = {}
         for group in self.labels.groupby(kinds).indices.values():
             there = set(map(int, group))
             for column in there if len(there) > 1 else ():
-                others = there - {column}
-                best = tuple(next(k for k in ranking if k in others) for ranking in ranked)
-                if best not in known:
-                    known[best] = self.in_halves(best).values[:, 0]
-                values[:, column] = known[best]
+                rest = there - {column}
+                best = tuple(next(k for k in ranking if k in rest) for ranking in ranked)
+                if best not in by_best:
+                    by_best[best] = self.in_halves(best).values[:, 0]
+                values[:, column] = by_best[best]
         return values
 
     def in_halves(self, columns: Sequence[int]) -> Errors:
@@ -190,7 +190,7 @@ def _fewer(
     names: str,
 ) -> dict[str, NDArray[Any]]:
     """Test whether aligners make fewer errors than others; values (n, C) of both are paired."""
-    tests = Hypotheses.of(of_others - values, 0.0, size=2 * _SHARE, clusters=clusters)
+    tests = Hypotheses.from_values(of_others - values, 0.0, size=2 * _SHARE, clusters=clusters)
     above, below = (find_p_values(tests, options, side) for side in ("greater", "less"))
     fewer, more = above.shows(options.alpha), below.shows(options.alpha)
     is_untestable = np.isnan(above.adjusted) & np.isnan(above.by_bound)
@@ -209,11 +209,11 @@ def _fewer(
 
 
 def difference(
-    errors: Errors, others: Errors | None, clusters: IndexArray | None, alpha: float
+    errors: Errors, second: Errors | None, clusters: IndexArray | None, alpha: float
 ) -> tuple[float, float, float]:
     """Return the error rate of one aligner with its limits, or what another one has more."""
-    values = errors.values if others is None else others.values - errors.values
-    tests = Hypotheses.of(values, 0.0, size=2 * _SHARE, clusters=clusters)
+    values = errors.values if second is None else second.values - errors.values
+    tests = Hypotheses.from_values(values, 0.0, size=2 * _SHARE, clusters=clusters)
     limits = tests.intervals(alpha)
     return tests.moments.mean[0], limits.ci_low[0], limits.ci_high[0]
 

@@ -26,7 +26,7 @@ from headroles.results.shown import SEE_FULL, Grid, Pointer, Shown, Title, Warne
 from headroles.roles.own import load_function
 from headroles.studies.claims.finding import Finding, at_least, two_sides
 from headroles.studies.claims.measured import ClaimOptions, Measured
-from headroles.studies.claims.published import TESTS
+from headroles.studies.claims.published import TEST_OF_CLAIM
 from headroles.testing.evidence import PValues, answers, corrected_together
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import CorrectionOptions
@@ -146,7 +146,7 @@ _TEXTS = tomllib.loads(files(__package__).joinpath("texts.toml").read_text("utf-
 CLAIMS = {
     name: Claim(
         id=name,
-        test=TESTS[name],
+        test=TEST_OF_CLAIM[name],
         **_TEXTS["usual"] | {key: _TEXTS["common"].get(text, text) for key, text in texts.items()},
     )
     for name, texts in _TEXTS["claims"].items()
@@ -154,11 +154,11 @@ CLAIMS = {
 """Every published claim by its id, in the order of the table."""
 
 
-def choose_claims(named: Sequence[str] | None) -> list[Claim]:
+def choose_claims(names: Sequence[str] | None) -> list[Claim]:
     """Return the claims of these ids, or all. Raises UsageError for an unknown name."""
-    if named is not None and not named:
+    if names is not None and not names:
         raise UsageError("`claims` names no claim; leave it out for all of them")
-    return [CLAIMS.get(name) or _own_claim(name) for name in dict.fromkeys(named or CLAIMS)]
+    return [CLAIMS.get(name) or _own_claim(name) for name in dict.fromkeys(names or CLAIMS)]
 
 
 def _own_claim(name: str) -> Claim:
@@ -279,7 +279,9 @@ def _over_models(rows: pd.DataFrame) -> Finding:
     effect, control = float(rows["effect"].mean()), float(rows["control"].mean())
     if (rows["verdict"] == DESCRIBED).all():
         less = (rows["effect"] - rows["control"]).to_numpy()[:, None]
-        return Finding(effect, control, n, "models", *two_sides(Hypotheses.of(less, 0.0, size=2.0)))
+        return Finding(
+            effect, control, n, "models", *two_sides(Hypotheses.from_values(less, 0.0, size=2.0))
+        )
     shown, contradicted = (
         at_least([PValues.alone(p, p)], n // 2 + 1)
         for p in (rows[name].to_numpy() for name in ("p_shown", "p_contradicted"))

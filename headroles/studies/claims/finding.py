@@ -116,9 +116,9 @@ def _bounded(
     """Return H0 of each column: its mean without missing values is the threshold."""
     low, high = (np.full((len(values), 1), end) for end in bounds)
     kinds = np.zeros(values.shape[1], dtype=np.intp)
-    known = Bounds(low, high, low[0], high[0], kinds, cap=bounds[1] - bounds[0])
+    limits = Bounds(low, high, low[0], high[0], kinds, cap=bounds[1] - bounds[0])
     size = size_of(values) + abs(threshold)
-    return Hypotheses.of(values, threshold, size=size, clusters=clusters, bounds=known)
+    return Hypotheses.from_values(values, threshold, size=size, clusters=clusters, bounds=limits)
 
 
 def beyond_values(
@@ -143,7 +143,7 @@ def beyond_draws(
     if the effect is below that of control models.
     """
     drawn = np.asarray(draws, dtype=np.float64)
-    above, below = two_sides(Hypotheses.of_draws(effect, drawn[:, None], size=1.0), NEW)
+    above, below = two_sides(Hypotheses.from_draws(effect, drawn[:, None], size=1.0), NEW)
     less = at_least([finding.contradicted, below], 2) if both_sides else finding.contradicted
     shown = at_least([finding.shown, above], 2)
     return replace(finding, control=float(drawn.mean()), shown=shown, contradicted=less)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -190,9 +190,11 @@ class Measured:
     @cached_property
     def hits(self) -> HeadScores:
         """First choices: one back, one ahead, arcs, rare words; and the confidence of heads."""
-        names = dict.fromkeys([*_USUAL, *(name for pair in RELATIONS for name in pair)])
+        names = dict.fromkeys(chain(_USUAL, *RELATIONS))
         full = [name for name in names if name in self._relations]
-        roles = ("position", "rare", "confidence", *(("syntactic",) if full else ()))
+        roles = ["position", "rare", "confidence"]
+        if full:
+            roles.append("syntactic")
         return self._scored(full, score="hit", roles=roles, keep_subtypes=bool(full))
 
     def aligned(self, target_rows: str) -> AlignedPairs:
@@ -209,8 +211,13 @@ class Measured:
 
     @cached_property
     def _counted(self) -> dict[str, CountedPairs]:
-        given = {rows: self.options.as_group(AlignOptions, target_rows=rows) for rows in ROWS}
-        return {rows: count_pairs(self.model, self._corpus, each) for rows, each in given.items()}
+        options_by_rows = {
+            rows: self.options.as_group(AlignOptions, target_rows=rows) for rows in ROWS
+        }
+        return {
+            rows: count_pairs(self.model, self._corpus, each)
+            for rows, each in options_by_rows.items()
+        }
 
     def _scored(self, relations: Sequence[str], roles: Any = None, **more: Any) -> HeadScores:
         more |= {"relations": tuple(relations) or "none", "roles": roles, "controls": ()}
@@ -232,10 +239,10 @@ class Measured:
 
     def has(self, role: str) -> BoolArray:
         """Tell which heads (layers, heads) have a role, or any role of a kind, as ``syntactic``."""
-        named = [role_id for role_id in self.roles.roles if f"{role_id}:".startswith(f"{role}:")]
-        if not named:
+        role_ids = [role_id for role_id in self.roles.roles if f"{role_id}:".startswith(f"{role}:")]
+        if not role_ids:
             raise NotTestable(f"no example has a score for the role {role}")
-        having = {head for role in named for head in self.roles.heads_with(role)}
+        having = {head for role in role_ids for head in self.roles.heads_with(role)}
         layers, heads = map(range, self.roles.record.shape)
         return np.array([[(layer, head) in having for head in heads] for layer in layers])
 
@@ -248,7 +255,7 @@ class Measured:
 
     def hits_of_relation(self, names: Sequence[str]) -> FloatArray:
         """Return hits (examples, twice the heads) of a relation in both directions."""
-        name = next((known for known in names if known in self._relations), None)
+        name = next((candidate for candidate in names if candidate in self._relations), None)
         if name is None:
             raise NotTestable(f"the corpus has no relation {' or '.join(names)}; pass a treebank")
         return np.concatenate([self.hits_of(role_of_arcs(name, end)) for end in ENDS], axis=1)

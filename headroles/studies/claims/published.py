@@ -54,8 +54,8 @@ def shares(measured: Measured, having: Callable[[Measured], BoolArray]) -> list[
 
 def several_roles_middle(measured: Measured) -> Finding:
     """Correlate with the nearness to the middle."""
-    known = {role.partition(":")[0] for role in measured.roles.roles} & set(KINDS)
-    several = shares(measured, lambda it: np.sum([it.has(kind) for kind in known], axis=0) > 1)
+    kinds = {role.partition(":")[0] for role in measured.roles.roles} & set(KINDS)
+    several = shares(measured, lambda it: np.sum([it.has(kind) for kind in kinds], axis=0) > 1)
     return trend(several, lambda n: -np.abs(np.arange(n) - (n - 1) / 2))
 
 
@@ -67,7 +67,7 @@ def last_layers_move(measured: Measured) -> Finding:
 
 def movements(before: HeadScores, after: HeadScores) -> FloatArray:
     """Return the movement of scores (layers,), in units of the mean of each role."""
-    columns = HeadColumns.of(before)
+    columns = HeadColumns.from_scores(before)
     moved = np.abs(columns.values(after).astype(np.float64) - columns.values(before))
     shape = (len(moved), len(columns.roles), columns.n_layers, columns.n_heads)
     by_role = mean_of_known(moved.reshape(shape), (0, 3))
@@ -121,10 +121,10 @@ def positional_confident(measured: Measured) -> Finding:
     layers = np.repeat(np.arange(halves.shape[0]), halves.shape[1])
     findings = {}
     for head in np.flatnonzero(is_positional):
-        confident, others = confidence[:, head], (layers == layers[head]) & ~is_positional
+        confident, neighbours = confidence[:, head], (layers == layers[head]) & ~is_positional
         of_head = finding.mean_beyond(confident, CONFIDENT, halves.clusters, alpha=measured.alpha)
-        if others.any():
-            control = mean_of_known(confidence[:, others], 1)
+        if neighbours.any():
+            control = mean_of_known(confidence[:, neighbours], 1)
             of_head = finding.beyond_values(of_head, confident, control, halves.clusters)
         findings[f"head {head_name(divmod(int(head), halves.shape[1]))}"] = of_head
     return finding.all_of(findings)
@@ -241,10 +241,12 @@ def tasks_agree(measured: Measured) -> Finding:
     rng = np.random.default_rng(measured.options.seed)
     orders = rng.random((finding.SHUFFLES, *tasks[0].shape)).argsort(axis=2)
     # The shuffles of both are the same: the differences of their correlations are those under H0.
-    (effect, drawn), (control, others) = (agreement(tasks[k], tasks[k + 1], orders) for k in (0, 2))
-    tests = ((effect, drawn), (effect - control, drawn - others))
+    (effect, drawn), (control, control_draws) = (
+        agreement(tasks[k], tasks[k + 1], orders) for k in (0, 2)
+    )
+    tests = ((effect, drawn), (effect - control, drawn - control_draws))
     (more, less), (beyond, _) = (
-        finding.two_sides(Hypotheses.of_draws(observed, draws[:, None], size=1.0), RANK)
+        finding.two_sides(Hypotheses.from_draws(observed, draws[:, None], size=1.0), RANK)
         for observed, draws in tests
     )
     both = finding.at_least([more, beyond], 2)
@@ -297,7 +299,7 @@ def _before_last(pairs: AlignedPairs) -> float:
     return float(np.delete(rates, -2).mean() - rates[-2])
 
 
-TESTS: dict[str, Callable[[Measured], Finding]] = {
+TEST_OF_CLAIM: dict[str, Callable[[Measured], Finding]] = {
     "several-roles-middle": several_roles_middle,
     "separator-heads-late": lambda it: trend(shares(it, lambda model: model.has("delimiter:sep"))),
     "classifier-heads-early": lambda it: trend(

@@ -23,7 +23,7 @@ from headroles.options import Convert, takes
 from headroles.record import Record
 from headroles.results.stored import save_together
 from headroles.role_names import BEYOND_OFFSET, GROUP, OTHER_TREES
-from headroles.roles import BIAS, EVENNESS, PAIRS, SCORES, Role
+from headroles.roles import BIAS, EVENNESS, SCORES, SENTENCE_PAIRS, Role
 from headroles.scoring.options import (
     CONTROLS,
     PERMUTED_WEIGHTS,
@@ -174,16 +174,19 @@ def run_classification(
     with open_scoring(model, corpus, options, sharing) as run:
         refuse_one_document(run.corpus.record.documents, options.tests)  # before long work
         scores = run.scores()
-    alone, controls = replace(options, controls=()), {}  # controls that take a pass of their own
+    without_controls, controls = (
+        replace(options, controls=()),
+        {},
+    )  # controls that take a pass of their own
     if PERMUTED_WORDS in options.scored_controls:
         controls[PERMUTED_WORDS] = score_heads(
-            model, with_permuted_words(as_corpus(corpus), _SEED), options=alone
+            model, with_permuted_words(as_corpus(corpus), _SEED), options=without_controls
         )
     if PERMUTED_WEIGHTS in options.scored_controls:
         encoder = load_encoder(model, options, of=options.as_group(TargetOptions))
         permuted = with_permuted_weights(encoder.model, _SEED)
-        alone = replace(alone, tokenizer=encoder.tokenizer)
-        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, options=alone)
+        without_controls = replace(without_controls, tokenizer=encoder.tokenizer)
+        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, options=without_controls)
     return Classification(scores, assign(scores, options, controls))
 
 
@@ -248,7 +251,7 @@ def assign_roles(scores: HeadScores, options: AssignOptions) -> RoleTable:
 
 
 def assign(
-    scores: HeadScores, options: AssignOptions, others: Mapping[str, HeadScores]
+    scores: HeadScores, options: AssignOptions, control_scores: Mapping[str, HeadScores]
 ) -> RoleTable:
     """Run `assign_roles` with the scores of controls that took a pass of their own."""
     if options.is_published and scores.score != BIAS:
@@ -256,13 +259,15 @@ def assign(
             f"the published tests are of bias scores, and these are {scores.score.name} scores; "
             "score again with `score='bias'`, or leave the preset out"
         )
-    columns = HeadColumns.of(scores, unseen=True)
+    columns = HeadColumns.from_scores(scores, unseen=True)
     refuse_nothing_to_test(columns.roles)
     tested = RoleHypotheses.from_scores(
         scores, options.tests, options, columns, options.is_published
     )
     frame = _frame(scores, tested, options)
-    controls = {} if options.is_published else _test_controls(frame, scores, others, options)
+    controls = (
+        {} if options.is_published else _test_controls(frame, scores, control_scores, options)
+    )
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     facts: RoleFacts = {
         **options.facts_about(scores.score),
@@ -356,14 +361,14 @@ def _is_certain(frame: pd.DataFrame) -> BoolArray:
 def _test_controls(
     frame: pd.DataFrame,
     scores: HeadScores,
-    others: Mapping[str, HeadScores],
+    control_scores: Mapping[str, HeadScores],
     options: AssignOptions,
 ) -> dict[str, dict[str, list[Head]]]:
     """Test the controls as roles are, each by itself; return the heads that would have each role.
 
     Their means become columns of ``frame``.
     """
-    controls = dict(others)
+    controls = dict(control_scores)
     if names := [role.id for role in scores.roles if role.control == OTHER_TREES]:
         trees = scores.select(roles=names)
         as_real = tuple(role.without_control() for role in trees.roles)
@@ -381,11 +386,13 @@ def _test_controls(
 def _beyond_distance(tested: RoleHypotheses, options: AssignOptions) -> dict[str, NDArray[Any]]:
     """Return the columns about attention beyond distance: by contrasts, or beyond an offset."""
     means, leg = tested.means, tested.legs.get(BEYOND_OFFSET)
-    named = {
+    offset_of_role = {
         role: " and ".join(dict.fromkeys(map("{:+d}".format, rule.offsets)))
         for role, rule in tested.rules.items()
     }
-    offsets = np.array([named.get(role, "") for role in tested.columns.labels["role"]], object)
+    offsets = np.array(
+        [offset_of_role.get(role, "") for role in tested.columns.labels["role"]], object
+    )
     share = np.where(offsets != "", means.threshold - options.offset_margin, np.nan)
     about_offset = {"offset": offsets, "offset_share": share}
     if leg is not None:
@@ -556,7 +563,7 @@ def _why_absent(role: Role, record: Record) -> str:
     """Say why no example has a role."""
     if role.kind != "tokens" and record.model.sight:
         return record.model.sight
-    if role.needs != PAIRS:
+    if role.needs != SENTENCE_PAIRS:
         return role.needs and f"there are no {role.needs}"
     corpus, too_long = record.corpus, record.corpus.skipped.get(TOO_LONG, 0)
     n_single = corpus.examples + 2 * sum(corpus.skipped.values())  # sentences, if none is in a pair
@@ -569,4 +576,4 @@ def _why_absent(role: Role, record: Record) -> str:
         why = "the tokenizer puts no separator between the two"
     elif too_long:
         why += f" that the model takes (too long: {too_long})"
-    return f"that takes {PAIRS}, and {why}"
+    return f"that takes {SENTENCE_PAIRS}, and {why}"

@@ -238,10 +238,13 @@ def draw_heads(table: RoleTable) -> Figure:
     1
     """
     rows, sizes = table.frame[table.frame["assigned"]], _sizes_of(table)
-    others, pairs = table.groups.others, table.groups.pairs
-    others = [role for role in others if not role.startswith("delimiter")] or others
+    other_roles, pairs = table.groups.others, table.groups.pairs
+    other_roles = [role for role in other_roles if not role.startswith("delimiter")] or other_roles
     kind = "grammatical partners" if table.groups.are_arcs else "roles of pairs of words"
-    groups = {f"{kind}: roles of each head": pairs, "other roles, special tokens aside": others}
+    groups = {
+        f"{kind}: roles of each head": pairs,
+        "other roles, special tokens aside": other_roles,
+    }
     groups = {title: roles for title, roles in groups.items() if roles}
     layers, heads = sizes
     figure, axes = several_axes(len(groups), max(3.0, 0.4 * heads), 2, layers / heads, least=3)
@@ -294,7 +297,7 @@ def role_page(table: RoleTable, folder: Path, options: ReportOptions) -> Page:
 
 def _findings(table: RoleTable) -> Iterator[str]:
     """Yield sentences on roles of pairs of words, on other roles, and on controls."""
-    _, others = table.strongest
+    _, other_roles = table.strongest
     if table.groups.pairs:
         yield " ".join(_about_partners(table))
         if not table.frame["beyond_distance"].notna().any():
@@ -302,7 +305,7 @@ def _findings(table: RoleTable) -> Iterator[str]:
     rest = [
         f"{len(row['heads'])} to {table.in_words(role)} "
         f"({len(table.count_of([str(role)]).undecided)} undecided)"
-        for role, row in others.iterrows()
+        for role, row in other_roles.iterrows()
     ]
     yield (
         f"In addition, heads attend: {', '.join(rest)}."
@@ -337,9 +340,9 @@ def _about_partners(table: RoleTable) -> Iterator[str]:
             f"{role_label(table, best['role'])}: {best['mean']:{digits(score)}} {unit_of(score)}"
         )
         if is_controlled:
-            others = "the same places of other trees"
-            others = others if table.scored.model.is_causal else "the same distance"
-            text += f", {best['beyond_distance']:{digits(score)}} of it above {others}"
+            compared = "the same places of other trees"
+            compared = compared if table.scored.model.is_causal else "the same distance"
+            text += f", {best['beyond_distance']:{digits(score)}} of it above {compared}"
         yield f"{text}."
 
 
@@ -350,9 +353,11 @@ def _sentences(table: RoleTable, folder: Path, options: ReportOptions) -> Sectio
     """
     ranked, by_head = by_strength(table.frame[table.frame["assigned"]]), ["layer", "head"]
     of_arcs = ranked[ranked["role"].isin(table.groups.single)].groupby(by_head).head(_ROLES_OF_HEAD)
-    others = ranked[~ranked["role"].isin(table.groups.pairs)].drop_duplicates(by_head)
-    known, rows = heads_in(of_arcs), of_arcs.to_dict("records")
-    rows += [row for row in others.to_dict("records") if (row["layer"], row["head"]) not in known]
+    other_rows = ranked[~ranked["role"].isin(table.groups.pairs)].drop_duplicates(by_head)
+    heads, rows = heads_in(of_arcs), of_arcs.to_dict("records")
+    rows += [
+        row for row in other_rows.to_dict("records") if (row["layer"], row["head"]) not in heads
+    ]
     own = (options.as_group(ExampleOptions),) if options.is_given else ()
     choices = own + _QUOTED
     wanted: list[Wanted] = [

@@ -97,9 +97,9 @@ class AssignOptions(PresetOptions, TestOptions, ThresholdOptions):
     def check(self) -> None:
         """Reject options that the published preset sets itself: all but threshold and alpha."""
         super().check()
-        given = self.as_group(TestOptions).record()
+        tests = self.as_group(TestOptions).record()
         for field in fields_of(TestOptions) if self.is_published else ():
-            if field.name != "alpha" and given[field.name] != field.default:
+            if field.name != "alpha" and tests[field.name] != field.default:
                 raise UsageError(
                     f"`{field.name}` of the published preset is fixed; leave `{field.name}` "
                     f"out, or the preset"
@@ -306,8 +306,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         """
         by_head = self.frame.set_index(["layer", "head", "role"])
         if value not in by_head:
-            known = ", ".join(by_head.columns)
-            raise UsageError(f"the value is {value!r}; it must be one of {known}")
+            columns = ", ".join(by_head.columns)
+            raise UsageError(f"the value is {value!r}; it must be one of {columns}")
         # pivot_table would drop rows with missing values, or add combinations without rows
         wide = by_head[value].unstack("role")  # noqa: PD010
         return wide.reindex(columns=list(self.roles)).rename_axis(columns=None).reset_index()
@@ -332,8 +332,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         test. The first row is any role of pairs of words.
         """
         pairs, rows = self.groups.pairs, []
-        named = ({GROUP: pairs} if pairs else {}) | {role: [role] for role in self.roles}
-        for name, roles in named.items():
+        roles_by_name = ({GROUP: pairs} if pairs else {}) | {role: [role] for role in self.roles}
+        for name, roles in roles_by_name.items():
             count = self.count_of(roles)
             counts: dict[str, Any] = {"role": name, "heads": len(count.heads)}
             counts["undecided"] = len(count.undecided)
@@ -352,7 +352,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         columns = ["role", "layer", "head", "evidence", "specific"]
         return self.frame.loc[self.frame["assigned"], columns]
 
-    def export(self, fmt: str, view: str = "long", *args: Any, **given: Any) -> bytes:
+    def export(self, fmt: str, view: str = "long", *args: Any, **choices: Any) -> bytes:
         """Return a view in a format, as `Result.export` does.
 
         In JSON, the view ``heads`` is ``{role: [[layer, head], ...]}``, with such mappings of the
@@ -361,7 +361,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         ``undecided``.
         """
         if (fmt, view) != ("json", "heads"):
-            return super().export(fmt, view, *args, **given)
+            return super().export(fmt, view, *args, **choices)
         heads: dict[str, Any] = _by_role(self.heads)
         for step in STEPS[1:]:
             heads[step] = _by_role(self.frame[reaches(self.frame, step)])
@@ -457,11 +457,11 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         heads = {role: heads_in(having) for role, having in rows.groupby("role")}
         first = rows.drop_duplicates("role").set_index("role")
         first = first.assign(heads=pd.Series(heads, dtype=object))
-        others = [role for role in self.groups.others if role in heads]
+        other_roles = [role for role in self.groups.others if role in heads]
         pairs = first[first.index.isin(self.groups.single)]
         if pairs.empty:
             pairs = first[first.index.isin(self.groups.pairs)]
-        return pairs, first.loc[others]
+        return pairs, first.loc[other_roles]
 
     def clearest_role(self, name: str | None = None) -> str:
         """Return the role that a user names; of several, such as both directions of a relation, the
@@ -500,11 +500,11 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         rows = positional_in(self.frame[self.frame["role"].isin(self.groups.single)])
         for row in rows[:1].to_dict("records"):
             left = len(heads_in(rows)) - 1
-            others = f" and {left} other{'s' if left > 1 else ''}" if left else ""
+            rest = f" and {left} other{'s' if left > 1 else ''}" if left else ""
             score = f"{row['mean']:{digits(self.facts['score'])}}"
             yield (
                 f"Not counted, because position may explain them: {row['layer']}-{row['head']} "
-                f"({self.in_words(row['role'])}, {score}){others}."
+                f"({self.in_words(row['role'])}, {score}){rest}."
             )
 
     def about_unspecific(self) -> Iterator[str]:
@@ -513,11 +513,11 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         number = digits(self.facts["score"])
         for row in rows[:1].to_dict("records"):
             left = len(rows) - 1
-            others = f"; {left} other{'s' if left > 1 else ''} likewise" if left else ""
+            rest = f"; {left} other{'s' if left > 1 else ''} likewise" if left else ""
             yield (
                 f"Not specific: {row['layer']}-{row['head']} ({self.in_words(row['role'])}, "
                 f"{row['mean']:{number}}) gives other arcs more ({row['other_arcs']:{number}})"
-                f"{others}."
+                f"{rest}."
             )
 
     def _about_run(self) -> Iterator[str]:
@@ -551,8 +551,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         """Count the heads with each role, and those undecided; name roles that no head can have."""
         score, rows, without = self.facts["score"], [], []
         cells = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}
-        pairs, others = self.strongest
-        for words, count, strongest in self._targets(pairs, others):
+        pairs, other_rows = self.strongest
+        for words, count, strongest in self._targets(pairs, other_rows):
             if not count.heads and not count.undecided and not words.startswith(" "):
                 without.append(words)
                 continue
@@ -569,7 +569,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             yield f"No head passed the test for: {listed(without)}."
 
     def _targets(
-        self, pairs: pd.DataFrame, others: pd.DataFrame
+        self, pairs: pd.DataFrame, other_rows: pd.DataFrame
     ) -> Iterator[tuple[str, Count, pd.DataFrame]]:
         """Yield what heads attend to, how many do, and the strongest row."""
         if self.groups.pairs:
@@ -578,7 +578,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
                 strongest = pairs if rung.step not in BEYOND else pairs[:0]
                 yield words, rung, strongest
         for role in self.groups.others:
-            yield self.in_words(role), self.count_of([role]), others[others.index == role]
+            yield self.in_words(role), self.count_of([role]), other_rows[other_rows.index == role]
 
     @property
     def _partners(self) -> str:
@@ -610,8 +610,8 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         cells[unit_of(score)] = f"{{mean{number}}}"
         is_controlled = self.frame["beyond_distance"].notna().any()
         if is_controlled:
-            others = "other trees" if self.scored.model.is_causal else "same distance"
-            cells[f"Above {others}"] = f"{{beyond_distance{number}}}"
+            compared = "other trees" if self.scored.model.is_causal else "same distance"
+            cells[f"Above {compared}"] = f"{{beyond_distance{number}}}"
         if best["beyond_class"].notna().any():
             cells["Above word class"] = f"{{beyond_class{number}}}"
         if best["other_arcs"].notna().any():
@@ -723,12 +723,12 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     def _examples_of_strongest(self, folder: str) -> Iterator[str]:
         """Yield the command for sentences of the strongest head; for own words without a file."""
-        arcs, others = self.strongest
+        arcs, other_rows = self.strongest
         corpus, model = self.scored.corpus, self.scored.model
         is_there = can_reopen(corpus) and all(Path(file).exists() for file in corpus.files)
         if not is_there and (model.model is None or model.model_type == NO_MODEL):
             return
-        for best in (arcs if len(arcs) else others)[:1].reset_index().to_dict("records"):
+        for best in (arcs if len(arcs) else other_rows)[:1].reset_index().to_dict("records"):
             head, role = head_name((best["layer"], best["head"])), best["role"]
             command = ["headroles examples", folder, "--head", head, "--role", role]
             if function := self.known_roles([role])[0].function:
@@ -748,24 +748,24 @@ def _by_role(rows: pd.DataFrame) -> dict[str, list[Head]]:
 
 def about_controls(table: RoleTable) -> Iterator[str]:
     """Say in a sentence how many heads would count in each control."""
-    named = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
-    if not table.groups.pairs or not named:
+    controls = [name for name in CONTROLS_IN_WORDS if name in table.facts["controls"]]
+    if not table.groups.pairs or not controls:
         return
     in_words = CONTROLS_IN_WORDS | _OF_ALIGNMENTS.get(table.scored.model.attention, {})
     counts, n_sentences = table.controls.iloc[0], table.scored.corpus.sentences
-    alone = table.scored.facts.get("without_other_tree") or 0 if TREES in named else 0
-    if alone and alone == n_sentences:
+    unmatched = table.scored.facts.get("without_other_tree") or 0 if TREES in controls else 0
+    if unmatched and unmatched == n_sentences:
         yield "Control: no sentence has as many words as another one, so trees cannot be swapped."
-        named.remove(TREES)
+        controls.remove(TREES)
     parts = [
         f"with {in_words[name]}, {numbered(n := int(counts[name]), 'head')} "
         f"{'counts' if n == 1 else 'count'}"
-        for name in named
+        for name in controls
     ]
     if parts:
         lacking = (
-            f" ({alone} of {n_sentences} sentences have no match)"
-            if 0 < alone < n_sentences
+            f" ({unmatched} of {n_sentences} sentences have no match)"
+            if 0 < unmatched < n_sentences
             else ""
         )
         yield f"Control: {'; '.join(parts)}{lacking}."
@@ -796,8 +796,8 @@ def about_level(
             unit = f"{limit:g} times uniform"
         over = f"its mean attention exceeds {unit}"
         if margin:
-            others = "that to other words at the same distance"
-            over += f" and, for pairs of words, {others} by {margin:g}"
+            compared = "that to other words at the same distance"
+            over += f" and, for pairs of words, {compared} by {margin:g}"
     return f"A head has a role if {over} ({rate_of(tests)})."
 
 

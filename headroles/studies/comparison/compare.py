@@ -244,8 +244,10 @@ class RoleComparison(Result[CompareOptions, ComparisonFacts]):
             "effect_size", key=abs, ascending=False, kind="stable"
         )
         lost, gained = (rows["status"] == name for name in ("lost", "gained"))
-        others = rows["changed"] & ~lost & ~gained
-        return pd.concat([rows[lost], rows[gained], rows[others]], ignore_index=True)[_OF_CHANGES]
+        other_changes = rows["changed"] & ~lost & ~gained
+        return pd.concat([rows[lost], rows[gained], rows[other_changes]], ignore_index=True)[
+            _OF_CHANGES
+        ]
 
     def counts(self) -> pd.DataFrame:
         """Count the heads of each checkpoint, role and layer by status and by change.
@@ -466,7 +468,7 @@ def _named(changes: pd.DataFrame, shifts: RoleComparison, with_before: bool = Fa
     """Name heads with their roles, those of arcs first; ``with_before`` the other side."""
     ordered = changes.sort_values("group", key=lambda group: group != SYNTACTIC, kind="stable")
     rows: Any = ordered.itertuples()
-    number, named = digits(shifts.facts["score"]), []
+    number, texts = digits(shifts.facts["score"]), []
     for row in rows:
         text = f"{row.layer}-{row.head} {shifts.in_words(row.role)}"
         if with_before:
@@ -475,9 +477,9 @@ def _named(changes: pd.DataFrame, shifts: RoleComparison, with_before: bool = Fa
             if row.answer_before == YES:
                 other = f"{row.answer_after} after"
             text += f" ({other}, {ends})"
-        named.append(text)
-    more = len(named) - _MOST_NAMED
-    return "; ".join(named[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        texts.append(text)
+    more = len(texts) - _MOST_NAMED
+    return "; ".join(texts[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _about_means(shifts: RoleComparison, rows: pd.DataFrame) -> str:
@@ -558,8 +560,8 @@ def compare_roles(
     sides = list(map(scores_of, (before, after, *later)))
     for scores in sides:
         check_contrasts(scores)
-    given = dict(zip(_name_sides(len(sides), options.names), sides, strict=True))
-    sets = join_scores(given, options.on_mismatch)
+    scores_by_name = dict(zip(_name_sides(len(sides), options.names), sides, strict=True))
+    sets = join_scores(scores_by_name, options.on_mismatch)
     tables = {
         name: assign(scores, options.as_group(AssignOptions), {}) for name, scores in sets.items()
     }
@@ -574,12 +576,17 @@ def compare_roles(
     for name, scores in sets.items():
         among = True if name == BEFORE else frame["checkpoint"] == name
         note_removed(frame, scores.record, among)
-    warnings = {name: table.record.warnings for name, table in tables.items()}
-    warnings["differences"] = find_warnings(hypotheses, options, sides=2)
-    named: dict[str, list[str]] = {}
-    for name, texts in warnings.items():
+    warnings = [
+        f"{name} has the very weights of {BEFORE}: check the paths"
+        for name in _with_weights_of_before(sets)
+    ]
+    texts_of_tables = {name: table.record.warnings for name, table in tables.items()}
+    texts_of_tables["differences"] = find_warnings(hypotheses, options, sides=2)
+    names_by_text: dict[str, list[str]] = {}
+    for name, texts in texts_of_tables.items():
         for text in texts:
-            named.setdefault(text, []).append(name)
+            names_by_text.setdefault(text, []).append(name)
+    warnings += [f"{', '.join(names)}: {text}" for text, names in names_by_text.items()]
     return RoleComparison.made(
         _with_answers(frame, tables),
         options,
@@ -590,20 +597,15 @@ def compare_roles(
             "examples": first.n_examples,
             **describe_clusters(hypotheses, first.clusters),
             "dropped_examples": {
-                name: scores.n_examples - first.n_examples for name, scores in given.items()
+                name: scores.n_examples - first.n_examples
+                for name, scores in scores_by_name.items()
             },
             "dropped_roles": {
                 name: [role for role in scores.role_ids if role not in first.role_ids]
-                for name, scores in given.items()
+                for name, scores in scores_by_name.items()
             },
         },
-        warnings=[
-            *(
-                f"{name} has the very weights of {BEFORE}: check the paths"
-                for name in _with_weights_of_before(sets)
-            ),
-            *(f"{', '.join(names)}: {text}" for text, names in named.items()),
-        ],
+        warnings=warnings,
         sources={name: scores.record for name, scores in sets.items()},
     )
 
@@ -625,7 +627,7 @@ def _differences(
 ) -> tuple[Hypotheses, pd.DataFrame]:
     """Return H0: no mean differs from that before, and the first columns of the table."""
     (_, before), *checkpoints = sets.items()
-    columns = HeadColumns.of(before)
+    columns = HeadColumns.from_scores(before)
     first, *later = (columns.values(scores) for scores in sets.values())
     means = np.concatenate([_means(first, after) for after in later], axis=1)
     differences = np.concatenate([after.astype(np.float64) - first for after in later], axis=1)
@@ -633,7 +635,7 @@ def _differences(
     is_same = _are_same(first, differences, size, sets)
     differences[:, is_same] *= 0  # NaN stays
     size[is_same] = 0
-    hypotheses = Hypotheses.of(
+    hypotheses = Hypotheses.from_values(
         differences,
         0,
         labels=np.tile(columns.indices[0], len(later)),
@@ -683,10 +685,10 @@ def _means(before: Float32Array, after: Float32Array) -> FloatArray:
 
 def _bounds(sets: Sequence[HeadScores], columns: HeadColumns) -> Bounds | None:
     """Return bounds of the differences from the first of ``sets``; None where they are unknown."""
-    known = [bounds for scores in sets if (bounds := columns.bounds(scores)) is not None]
-    if len(known) < len(sets):
+    limits = [bounds for scores in sets if (bounds := columns.bounds(scores)) is not None]
+    if len(limits) < len(sets):
         return None
-    before, *later = known
+    before, *later = limits
     return Bounds(
         low=np.concatenate([after.low - before.high for after in later], axis=1),
         high=np.concatenate([after.high - before.low for after in later], axis=1),

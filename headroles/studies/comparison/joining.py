@@ -25,7 +25,7 @@ _OTHER_SHAPE = (
 
 
 def join_scores(
-    named: Mapping[str, HeadScores], on_mismatch: str = "error"
+    scores_by_name: Mapping[str, HeadScores], on_mismatch: str = "error"
 ) -> dict[str, HeadScores]:
     """Return two or more score sets with the examples and roles that all have, in one order.
 
@@ -33,7 +33,7 @@ def join_scores(
     documents are called as there.
 
     Args:
-        named: score sets under the names that messages call them by, the first one first.
+        scores_by_name: score sets under the names that messages call them by, the first one first.
         on_mismatch: treatment of differing examples, relations or contrasts: ``"error"``, or
             ``"intersect"`` to keep shared ones. If relations differ, the roles that pool them
             are dropped.
@@ -42,28 +42,28 @@ def join_scores(
         UsageError: models of another shape, scores of another meaning, sets that differ
             (``"error"``) or have nothing in common, or sets without digests of examples.
     """
-    for name, scores in named.items():
+    for name, scores in scores_by_name.items():
         if len(scores.digests) != scores.n_examples:
             raise UsageError(
                 f"the scores {name!r} do not name their examples: they were made by hand; score "
                 "again"
             )
-    (first_name, first), *others = named.items()
-    for name, scores in others:
+    (first_name, first), *rest = scores_by_name.items()
+    for name, scores in rest:
         differences = [*_deep_differences(first, scores)]
         if on_mismatch == "error":
             differences += _role_differences(first, scores)
         if differences:
             raise UsageError(f"{first_name!r} and {name!r} differ in {differences[0]}")
-    roles = [role for role in first.roles if all(role in other.roles for _, other in others)]
+    roles = [role for role in first.roles if all(role in other.roles for _, other in rest)]
     if not roles:
         raise UsageError("the scores have no role in common; score the same roles with each model")
-    rows = _shared_rows(named, on_mismatch)
+    rows = _shared_rows(scores_by_name, on_mismatch)
     documents = tuple(first.documents[row] for row in rows[first_name])
     ids = [role.id for role in roles]
     return {
         name: replace(scores.select(rows[name], ids), documents=documents)
-        for name, scores in named.items()
+        for name, scores in scores_by_name.items()
     }
 
 
@@ -118,14 +118,16 @@ def _role_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
             yield f"what {role.id} means: {meanings[0]} and {meanings[1]}; {cure}"
 
 
-def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str, IndexArray]:
+def _shared_rows(
+    scores_by_name: Mapping[str, HeadScores], on_mismatch: str
+) -> dict[str, IndexArray]:
     """Return the places of the shared examples in each set, in the order of the first.
 
     Raises UsageError without any, and with ``"error"`` for an example that is not shared.
     """
     rows = {
         name: {key: row for row, key in enumerate(zip(scores.ids, scores.digests, strict=True))}
-        for name, scores in named.items()
+        for name, scores in scores_by_name.items()
     }
     shared = dict.fromkeys(
         key for key in next(iter(rows.values())) if all(key in each for each in rows.values())
@@ -134,7 +136,7 @@ def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str,
         raise UsageError(
             "the scores have no example in common, of the same name, tokens, tree and labels; "
             + (
-                _other_spacing(named)
+                _other_spacing(scores_by_name)
                 or "score the same corpus with the same tokenizer, or test roles in both corpora "
                 "with headroles replicate"
             )
@@ -142,14 +144,16 @@ def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str,
     for name, of_set in rows.items():
         unmatched = [example for example, digest in of_set if (example, digest) not in shared]
         if on_mismatch == "error" and unmatched:
-            lacking = [other for other in named if unmatched[0] not in named[other].ids]
+            lacking = [
+                other for other in scores_by_name if unmatched[0] not in scores_by_name[other].ids
+            ]
             why = "its tokens, its tree or its labels differ"
             raise UsageError(
                 f"not all score sets have the same examples: {len(unmatched)} of the "
                 f"{len(of_set)} of {name!r} have no match, first {unmatched[0]!r} "
                 f"({f'{lacking[0]!r} lacks it' if lacking else why}); "
                 + (
-                    _other_spacing(named)
+                    _other_spacing(scores_by_name)
                     or f"score the same corpus with the same tokenizer, or {_COMPARE_SHARED}"
                 )
             )
@@ -159,9 +163,9 @@ def _shared_rows(named: Mapping[str, HeadScores], on_mismatch: str) -> dict[str,
     }
 
 
-def _other_spacing(named: Mapping[str, HeadScores]) -> str:
+def _other_spacing(scores_by_name: Mapping[str, HeadScores]) -> str:
     """Tell which scores are of words with the spaces of the text, if not all are; else nothing."""
-    spacings = {name: scores.record.corpus.spacing for name, scores in named.items()}
+    spacings = {name: scores.record.corpus.spacing for name, scores in scores_by_name.items()}
     if len(set(spacings.values())) == 1:
         return ""
     of_text = [name for name, spacing in spacings.items() if spacing == TEXT]

@@ -343,7 +343,7 @@ def make_table(
     """
     without, whole = outcomes.losses[:, 1:], outcomes.losses[:, :1]
     size, called = size_of(without, whole), "the differences"
-    changes = Hypotheses.of(without - whole, 0.0, size=size, called=called)
+    changes = Hypotheses.from_values(without - whole, 0.0, size=size, called=called)
     near = find_equivalence(changes, options, options.margin)
     effect = np.abs(changes.effect_size)
     needed = np.where(np.isnan(effect), np.nan, np.inf)
@@ -372,7 +372,9 @@ def _accuracy(outcomes: Outcomes | None, options: AblateOptions) -> dict[str, Fl
         return dict.fromkeys(("accuracy_change", "p_accuracy", "p_accuracy_adjusted"), np.nan)
     right = outcomes.predictions == outcomes.targets[:, None]
     differences = right[:, 1:].astype(np.int8) - right[:, :1].astype(np.int8)
-    tested = find_p_values(Hypotheses.of(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR)
+    tested = find_p_values(
+        Hypotheses.from_values(differences, 0.0, size=1.0), options, "two-sided", MCNEMAR
+    )
     return {
         "accuracy_change": right[:, 1:].mean(0) - right[:, 0].mean(),
         "p_accuracy": tested.single,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, comb, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _TABULATED = 8
 _ENOUGH = 10
 """Draws of a role end once this many lost more, and this many less, than without its heads."""
+_QUICK_DRAWS, _QUICK_EXAMPLES = 99, 64
 _ROUND = 4
 _ROUNDING = 1e-9
 
@@ -76,6 +77,16 @@ class ByRoleOptions(RolesFromOptions, CorrectionOptions, RunOptions):
     """
     seed: Seed = 0
     """Seed of permutations and draws."""
+    quick: bool = False
+    """A first answer in minutes: 99 draws and 64 examples at most."""
+
+    @property
+    def at_speed(self) -> Self:
+        """The options with the numbers that are asked for, smaller ones for a first answer."""
+        if not self.quick:
+            return self
+        examples = min(self.examples or _QUICK_EXAMPLES, _QUICK_EXAMPLES)
+        return replace(self, draws=min(self.draws, _QUICK_DRAWS), examples=examples)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -179,6 +190,7 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     """
     from headroles.tasks.running import keep_parts, open_run
 
+    options = options.at_speed
     if options.roles_from is None:
         raise UsageError("name the folder of roles: `roles_from`")
     table = RoleTable.load(options.roles_from).where(role=options.roles)
@@ -255,7 +267,7 @@ def _within(
     differences = np.array([observed for observed, _ in permuted])
     drawn = np.stack([of_role for _, of_role in permuted], axis=1)
     some = ~np.isnan(differences)
-    ranks = Hypotheses.of_draws(
+    ranks = Hypotheses.from_draws(
         np.abs(differences[some]), np.abs(drawn[:, some]), size=np.abs(numbers).max()
     )
     tested = find_p_values(ranks, options, "greater", RANK)
@@ -279,7 +291,7 @@ def compare_removed(
     losses = run.outcomes(without_each(sets, run.shape)).losses
     observed = losses.mean(0)
     drawn = _draw(run, heads, sets, observed, options)
-    ranks = Hypotheses.of_draws(observed, drawn, size=size_of(losses))
+    ranks = Hypotheses.from_draws(observed, drawn, size=size_of(losses))
     p_values = find_p_values(ranks, options, "two-sided", RANK)
     n_draws = (~np.isnan(drawn)).sum(0)
     low, middle, high = np.full((3, len(sets)), np.nan)

@@ -302,7 +302,7 @@ def _drops(
     values = ablations.outcomes.units(metrics)[measure][:, settings]
     measured = ablations.outcomes.measures(metrics)[measure][settings]
     size = size_of(values[:, 1:], values[:, :1])
-    drops = Hypotheses.of(
+    drops = Hypotheses.from_values(
         relative_drops(values, measured, measure), 0.0, size=size / abs(measured[0])
     )
     limits = drops.intervals(options.alpha)
@@ -310,7 +310,7 @@ def _drops(
     low, high = (np.where(drops.is_tested, end, np.nan) for end in (limits.ci_low, limits.ci_high))
     # The ratio differs from 0 if the difference does, which has an error even after a drop to 0.
     change = worse_by(values[:, 1:] - values[:, :1], measure)
-    changes = Hypotheses.of(change, 0.0, size=size, called=f"the differences of {measure}")
+    changes = Hypotheses.from_values(change, 0.0, size=size, called=f"the differences of {measure}")
     frame = pd.DataFrame(removals, columns=["set", "removed"]).assign(
         n=len(ablations.outcomes.targets),
         n_removed=rows["n_removed"].to_numpy(),
@@ -349,7 +349,7 @@ def _deviations(drops: Sequence[Hypotheses], removals: Sequence[tuple[str, str]]
                 centred[:, kinds == kind] = of_kind - of_kind.mean(1, keepdims=True)
         samples.append(Sample.from_values(centred))
     sizes = np.abs(weights) @ np.stack([of_task.size for of_task in drops])
-    return Hypotheses.of(contrast_sample(samples, weights), 0.0, size=sizes.ravel())
+    return Hypotheses.from_values(contrast_sample(samples, weights), 0.0, size=sizes.ravel())
 
 
 def draw_drops_by_task(

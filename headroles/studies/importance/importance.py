@@ -293,7 +293,7 @@ def make_frame(
     name: str, values: FloatArray, shape: tuple[int, int], normalisation: str
 ) -> pd.DataFrame:
     """Return the rows of an estimator whose values are (examples, layers * heads)."""
-    tested = Hypotheses.of(values, 0.0, size=size_of(values))
+    tested = Hypotheses.from_values(values, 0.0, size=size_of(values))
     # absolute ones are never negative, with upper tails that are too long for t
     intervals = tested.intervals(0.05) if name == SIGNED else skewed_interval(tested.sample)
     means = tested.moments.mean

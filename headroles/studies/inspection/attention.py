@@ -201,8 +201,8 @@ def read_heads(
 
     keys, wanted = sorted(examples), set(heads)
     encoded = encoder.example_encoder().encode([examples[key] for key in keys], Counter())
-    known = [digests[row] for row in keys if digests and row != TYPED]
-    if known and known != [cut.digest for cut in encoded]:
+    recorded = [digests[row] for row in keys if digests and row != TYPED]
+    if recorded and recorded != [cut.digest for cut in encoded]:
         raise ModelError(
             f"the tokenizer of {encoder.description.model} cuts words into other pieces than were "
             "scored; name the one that was used with `tokenizer`, or score again"
@@ -315,8 +315,8 @@ def _typed_example(sentence: str | Sequence[str], options: ReadingOptions) -> Ex
     if options.attention != ENCODER:
         if options.parser is not None:
             raise UsageError("`parser` has no effect on a source and a target; omit it")
-        given = sentence if isinstance(sentence, str) else " ".join(sentence)
-        return Example(tuple(typed_pair(given)))
+        text = sentence if isinstance(sentence, str) else " ".join(sentence)
+        return Example(tuple(typed_pair(text)))
     if isinstance(sentence, str) and options.parser is None:
         raise UsageError("the sentence is one text; give its words, or name a `parser`")
     if not (sentences := tuple(typed_corpus(sentence, options.parser))):

@@ -279,7 +279,7 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
     estimate = partial(_estimate, clusters_in(scores.clusters, options), options.alpha)
     roles = [
         role
-        for role in HeadColumns.of(scores).ids
+        for role in HeadColumns.from_scores(scores).ids
         if contrast_of(role) in scores.role_ids or baseline_of(scores, role) is not None
     ]
     if not roles:
@@ -287,12 +287,12 @@ def find_best_heads(scores: HeadScores, options: BestOptions) -> BestHeads:
             "these scores have no role of pairs of words with a contrast; score one, such as "
             "syntactic, with `beyond_offset` or `score='hit'`"
         )
-    made = (
+    candidates = (
         _row(scores, role, half, in_second == (half == 2), options.top, estimate)
         for role in roles
         for half in (1, 2)
     )
-    rows = [row for row in made if row]
+    rows = [row for row in candidates if row]
     if options.top is not None:
         counts = _count_right(scores, rows, in_second, options)
         for row in rows:
@@ -317,7 +317,7 @@ def _estimate(
         values[reported, None], None if clusters is None else clusters[reported]
     )
     if interval is None:
-        limits = Hypotheses.of(sample, 0.0, size=size_of_scores(sample)).intervals(alpha)
+        limits = Hypotheses.from_values(sample, 0.0, size=size_of_scores(sample)).intervals(alpha)
     else:
         limits = interval(sample, confidence=1 - alpha)
     return {
@@ -411,8 +411,8 @@ def _precisions(
     of_class: dict[str, Any] = {}
     if counted.rules:
         names = [*map(str, counted.rules)]
-        named = row["class_rule"] or None
-        rule, hits = _rule_of(named, names, counted.by_rules, n_words, other)
+        class_rule = row["class_rule"] or None
+        rule, hits = _rule_of(class_rule, names, counted.by_rules, n_words, other)
         of_class = {"class_rule": rule, "class_precision": hits[reported].mean()}
     precision = estimate(together, reported, wilson_interval)
     top_gain = estimate(together - single, reported, difference_interval)
@@ -434,14 +434,14 @@ def _precisions(
 
 
 def _rule_of(
-    named: T | None, names: Sequence[T], right: FloatArray, n_words: FloatArray, other: BoolArray
+    rule: T | None, names: Sequence[T], right: FloatArray, n_words: FloatArray, other: BoolArray
 ) -> tuple[T, FloatArray]:
-    """Return the rule that is ``named``, else the best one in ``other`` examples, and its shares.
+    """Return the ``rule`` if there is one, else the best one in ``other`` examples, and its shares.
 
     ``right`` (examples, rules) count the words that each of the rules gets right.
     """
     shares = right / n_words[:, None]
-    best = int(shares[other].mean(axis=0).argmax()) if named is None else names.index(named)
+    best = int(shares[other].mean(axis=0).argmax()) if rule is None else names.index(rule)
     return names[best], shares[:, best]
 
 
@@ -482,20 +482,20 @@ def _count_right(
     scored = scores.counts[:, [scores.role_ids.index(role) for role in roles]] > 0
     wanted = np.flatnonzero(scored.any(axis=1)).tolist()
     origin = Origin(scores, options)
-    made, examples = origin.read(roles, wanted)
-    rules = _rules_of(scores, [made[role] for role in roles], examples.values())
+    roles_read, examples = origin.read(roles, wanted)
+    rules = _rules_of(scores, [roles_read[role] for role in roles], examples.values())
     counts = {role: _Counted.empty(scores, rules[role].rules) for role in roles}
     every = {head for chosen in heads.values() for head in chosen}
     cuts = read_heads(origin.encoder, examples, every, origin.measure, scores.digests)
     for row, (example, read) in cuts:
         for role in roles:
             by_columns = role.endswith(_BY_COLUMNS)
-            if not (keys := _keys_of(example, made[role], by_columns)):
+            if not (keys := _keys_of(example, roles_read[role], by_columns)):
                 continue
             chosen, of_role = heads[role, bool(in_second[row])], counts[role]
 
             def right(found: NDArray[np.integer], keys: Mapping[int, set[int]] = keys) -> int:
-                return sum(int(found[word]) in others for word, others in keys.items())
+                return sum(int(found[word]) in partners for word, partners in keys.items())
 
             of_role.words[row] = len(keys)
             for k, some in enumerate((chosen[:1], chosen)):

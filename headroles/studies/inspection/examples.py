@@ -120,12 +120,12 @@ class Examples(Result[ExampleOptions, ExampleFacts]):
     def summarize(self) -> Iterator[Shown]:
         """Show each example with its score, and with the weights that the head gives in it."""
         facts, options, role = self.facts, self.options, self.facts.role
-        given = options.example or options.text or options.tokens
-        scores = "a {} score" if given else _KINDS[options.which]
+        own_choice = options.example or options.text or options.tokens
+        scores = "a {} score" if own_choice else _KINDS[options.which]
         words = self.in_words(role)
-        named = role if words == role else f"{words} ({role})"
+        role_text = role if words == role else f"{words} ({role})"
         head = head_name((facts.layer, facts.head))
-        yield f"Head {head}, {named}: {scores.format(facts.score)}."
+        yield f"Head {head}, {role_text}: {scores.format(facts.score)}."
         yield self._legend()
         is_typed = options.text is not None or options.tokens is not None
         if is_typed and self.known_roles([role])[0].relation and not self.frame["words"].any():

@@ -53,26 +53,26 @@ TYPED = -1
 _HEAD = re.compile(r"(\d{1,6})-(\d{1,6})")
 
 
-def read_head(named: str) -> tuple[int, int]:
+def read_head(text: str) -> tuple[int, int]:
     """Read layer and head from their name, as in ``4-0``. Raises UsageError for another name.
 
     >>> read_head("4-0")
     (4, 0)
     """
-    match = _HEAD.fullmatch(named.strip())
+    match = _HEAD.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"the head is {shortened(named)!r}; it must be layer-head, as in 3-11")
+        raise UsageError(f"the head is {shortened(text)!r}; it must be layer-head, as in 3-11")
     return int(match[1]), int(match[2])
 
 
-def _paths(given: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
-    if isinstance(given, OsPathLike):
-        return (Path(given),)
-    return tuple(map(Path, split_names(given) if isinstance(given, str) else given))
+def _paths(value: PathLike | Iterable[PathLike]) -> tuple[Path, ...]:
+    if isinstance(value, OsPathLike):
+        return (Path(value),)
+    return tuple(map(Path, split_names(value) if isinstance(value, str) else value))
 
 
-def _any_model(given: Model) -> Model:
-    return given
+def _any_model(model: Model) -> Model:
+    return model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +95,8 @@ class OriginOptions(ModelOptions):
     """
 
 
-def _words(given: str | Iterable[str]) -> tuple[str, ...]:
-    return tuple(given.split() if isinstance(given, str) else map(str, given))
+def _words(value: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(value.split() if isinstance(value, str) else map(str, value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,11 +147,13 @@ class ExampleOptions(TypedOptions):
     def check(self) -> None:
         """Reject a choice among examples where one is named or given."""
         super().check()
-        named = [name for name in ("example", "text", "tokens") if getattr(self, name) is not None]
+        choices = [
+            name for name in ("example", "text", "tokens") if getattr(self, name) is not None
+        ]
         if self.which != MEDIAN:
-            named.append("which")
-        if len(named) > 1:
-            raise UsageError(f"`{named[0]}` names the one to show; leave `{named[1]}` out")
+            choices.append("which")
+        if len(choices) > 1:
+            raise UsageError(f"`{choices[0]}` names the one to show; leave `{choices[1]}` out")
 
 
 Wanted = tuple[Head, str, ExampleOptions]
@@ -223,8 +225,8 @@ class Origin:
         score; other errors as `read`.
         """
         typed, chosen = self._typed(wanted[0][2]), []
-        for head, named, choice in wanted:
-            several = self.scores.roles_of(head, named)[: 1 if typed is None else None]
+        for head, role_name, choice in wanted:
+            several = self.scores.roles_of(head, role_name)[: 1 if typed is None else None]
             rows = self._choose(head, several[0], choice)
             chosen.append(((int(head[0]), int(head[1])), several, rows))
         every = {row for *_, rows in chosen for row in rows}
@@ -258,16 +260,16 @@ class Origin:
                 "spaCy's that is installed, and reading results loads no other by itself; if you "
                 "trust it, name it with `parser`"
             )
-        given = choice.tokens if choice.text is None else choice.text
-        return None if given is None else typed_corpus(given, parser)
+        text = choice.tokens if choice.text is None else choice.text
+        return None if text is None else typed_corpus(text, parser)
 
     def _typed_pair(self, choice: ExampleOptions) -> Corpus | None:
         """Return a corpus of the source and the target that a user gives; None without one."""
         if choice.parser is not None:
             raise UsageError("`parser` has no effect on a pair of words; omit it")
-        given = choice.text or " ".join(choice.tokens or ())
+        text = choice.text or " ".join(choice.tokens or ())
         scored = self.scores.record.corpus
-        return typed_pair(given, scored.links_from, scored.spacing) if choice.is_given else None
+        return typed_pair(text, scored.links_from, scored.spacing) if choice.is_given else None
 
     def _choose(self, head: Head, role: str, choice: ExampleOptions) -> dict[int, float]:
         """Return scores of the wanted examples by their places among all."""
@@ -308,7 +310,7 @@ class Origin:
         names = self._names_again(roles)
         used = [field.name for field in fields_of_groups(names) if field.name in recorded]
         as_scored = {name: recorded[name] for name in used if name not in ("relations", "roles")}
-        given = RoleOptions(roles=names, **as_scored)
+        role_options = RoleOptions(roles=names, **as_scored)
         with prepared(typed or self._treebank()) as ready:
             if typed is not None:
                 sentences = [_relabelled(sentence, ready.record, scored) for sentence in ready]
@@ -327,9 +329,11 @@ class Origin:
                 }
             relations = tuple(recorded.get("relations") or ())
             setting = self.scores.score, ready, self.scores.record.model.is_causal
-            made = choose_roles(given, relations, *setting) if names else ()
+            chosen = choose_roles(role_options, relations, *setting) if names else ()
         words = {role.id: role.words for role in self.scores.roles}  # as of sources, or as renamed
-        roles_made = {role.id: replace(role, words=words.get(role.id, role.words)) for role in made}
+        roles_made = {
+            role.id: replace(role, words=words.get(role.id, role.words)) for role in chosen
+        }
         for role in roles:
             if role not in roles_made:
                 raise UsageError(f"the recorded options make no role {role!r}; score again")
@@ -363,8 +367,8 @@ class Origin:
         imported = {str(name): name for name in self.options.roles or ()}
         for name in imported:
             if name not in scored:
-                known = f"; name one of: {listed(scored)}" if scored else ""
-                raise UsageError(f"{name!r} is no user's role that was scored{known}")
+                advice = f"; name one of: {listed(scored)}" if scored else ""
+                raise UsageError(f"{name!r} is no user's role that was scored{advice}")
         by_id, names = {role.id: role for role in self.scores.roles}, dict[str, None]()
         for role in map(by_id.__getitem__, roles):
             if role.function and role.function not in imported:
@@ -421,11 +425,11 @@ class Origin:
         )
 
 
-def typed_corpus(given: str | Sequence[str], parser: str | None) -> Corpus:
+def typed_corpus(text: str | Sequence[str], parser: str | None) -> Corpus:
     """Return a corpus of a sentence of the user's own: text to be parsed, or words."""
-    if isinstance(given, str):
-        return make_corpus([given], parser=parser, lines=True)
-    return make_corpus([words_alone(given)])
+    if isinstance(text, str):
+        return make_corpus([text], parser=parser, lines=True)
+    return make_corpus([words_alone(text)])
 
 
 def _relabelled(sentence: Sentence, parsed: RecordedCorpus, scored: RecordedCorpus) -> Sentence:

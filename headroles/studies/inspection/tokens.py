@@ -72,9 +72,9 @@ PUNCTUATION_AND_OTHER = "words"
 PER_TOKEN = ("weights", "norms", "layer_norms", "length")
 """Quantities of every token."""
 WEIGHTS, NORMS, LAYER_NORMS, LENGTH = PER_TOKEN
-TOKENS, DIFFERENCE, WITH_FREQUENCY = "tokens", "norms_less_weights", "_by_frequency"
+TOKEN_SHARE, DIFFERENCE, WITH_FREQUENCY = "tokens", "norms_less_weights", "_by_frequency"
 QUANTITIES = (
-    *((group, name) for group in GROUPS for name in (TOKENS, *PER_TOKEN, DIFFERENCE)),
+    *((group, name) for group in GROUPS for name in (TOKEN_SHARE, *PER_TOKEN, DIFFERENCE)),
     *(
         (group, f"{name}{WITH_FREQUENCY}")
         for group in (PUNCTUATION_AND_OTHER, OTHER)
@@ -148,8 +148,8 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
     @property
     def present(self) -> list[str]:
         """The groups that some example has."""
-        known = self.frame[(self.frame["quantity"] == TOKENS) & (self.frame["n"] > 0)]
-        return [group for group in GROUPS if group in set(known["group"])]
+        rows = self.frame[(self.frame["quantity"] == TOKEN_SHARE) & (self.frame["n"] > 0)]
+        return [group for group in GROUPS if group in set(rows["group"])]
 
     def summary(self) -> pd.DataFrame:
         """Return means over layers: a row for each group, a column for each quantity.
@@ -158,7 +158,7 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
         """
         rows = self.frame[self.frame["layer"] == ALL_LAYERS]
         table = rows.pivot_table(index="group", columns="quantity", values="mean", dropna=False)
-        return table.reindex(index=list(GROUPS), columns=[TOKENS, *PER_TOKEN, DIFFERENCE])
+        return table.reindex(index=list(GROUPS), columns=[TOKEN_SHARE, *PER_TOKEN, DIFFERENCE])
 
     def summarize(self) -> Iterator[Shown]:
         """Name the tokens that get most beyond their share, by weights and by norms."""
@@ -172,7 +172,9 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
         )
         table = self.summary()
         if ALL_LAYERS in set(self.frame["layer"]):
-            times = table.loc[self.present, [WEIGHTS, NORMS]].div(table[TOKENS], axis=0).dropna()
+            times = (
+                table.loc[self.present, [WEIGHTS, NORMS]].div(table[TOKEN_SHARE], axis=0).dropna()
+            )
             names = times.rename(index=_IN_WORDS).idxmax()
             most = times.max()
             yield (
@@ -180,7 +182,7 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
                 f"({most[WEIGHTS]:.1f} times uniform attention); by norms, {names[NORMS]} do "
                 f"({most[NORMS]:.1f} times)."
             )
-        table = table[[TOKENS, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
+        table = table[[TOKEN_SHARE, WEIGHTS, NORMS, DIFFERENCE, LAYER_NORMS, LENGTH]]
         table.index = table.index.map(_IN_WORDS)
         cells = table.map(partial(in_digits, digits=3)).reset_index()
         titles = ("Target", "Tokens", "Weights", "Norms", "Difference", "Norms of layers", "Length")
@@ -408,9 +410,9 @@ def draw_token_group(groups: TokenGroups, group: str, ax: Axes | None = None) ->
     >>> draw_token_group(groups, "separators").get_title()
     'separators'
     """
-    known = list(groups.frame["group"].unique())
-    if group not in known:
-        raise UsageError(not_among("group", group, known))
+    names = list(groups.frame["group"].unique())
+    if group not in names:
+        raise UsageError(not_among("group", group, names))
     if not set(groups.frame["layer"]) - {ALL_LAYERS}:
         raise UsageError("the table has no single layer to draw; include some")
     rows = groups.frame[groups.frame["group"] == group].set_index(["quantity", "layer"])

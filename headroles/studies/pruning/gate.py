@@ -29,6 +29,7 @@ from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.results.columns import FLAG, NUMBER, WHOLE, Axes, Column
 from headroles.results.shown import Shown, Warned
+from headroles.results.stored import Claimed
 from headroles.storage import OpenParts
 from headroles.studies.pruning.prune import PruningFacts, UpdateOptions, WithoutHeads, write_without
 from headroles.studies.removals import without
@@ -159,12 +160,11 @@ class Gating(WithoutHeads[GateOptions, GatingFacts]):
 def gate_heads(
     model: str | Path,
     task: str | Path,
-    out: str | Path,
+    out: str | Path | Claimed,
     *,
     test: str | Path | None = None,
     overwrite: bool = False,
     options: GateOptions,
-    folder: Path | None = None,
 ) -> Gating:
     """Learn which heads to keep, and write the model without the others.
 
@@ -180,7 +180,6 @@ def gate_heads(
         test: examples to measure the model on before and after; others than ``task``.
         overwrite: whether ``out`` may hold files.
         options: keyword arguments, described below.
-        folder: a claimed folder that is filled in the place of ``out``; commands pass it.
 
     Raises:
         UsageError: as many heads to keep as the model has, or layers that share a module.
@@ -196,8 +195,7 @@ def gate_heads(
     >>> len(gating.removed)
     4
     """
-    claimed = model_folder(out, model, [PrunedModel, Gating], overwrite)
-    with claimed if folder is None else nullcontext(folder) as folder:
+    with model_folder(out, model, [PrunedModel, Gating], overwrite) as folder:
         run = open_run(model, task, options)
         heads = run.heads
         if options.n_kept >= len(heads):

@@ -34,8 +34,8 @@ _USED_BY = {
 }
 
 
-def _heads(given: str | Sequence[str | tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    parts = split_names(given) if isinstance(given, str) else given
+def _heads(value: str | Sequence[str | tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    parts = split_names(value) if isinstance(value, str) else value
     heads = (part if isinstance(part, tuple | list) else read_head(str(part)) for part in parts)
     return tuple((int(layer), int(head)) for layer, head in heads)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from math import ceil
@@ -43,7 +42,7 @@ from headroles.record import Record
 from headroles.results.columns import FLAG, Axes, Column
 from headroles.results.result import OptionsOf, Result
 from headroles.results.shown import Grid, Shown
-from headroles.results.stored import write_together
+from headroles.results.stored import Claimed, write_together
 from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.pruning.orders import Order, SelectionOptions, choose_heads, units_of
 from headroles.studies.removals import (
@@ -321,13 +320,12 @@ P = TypeVar("P", bound=WithoutHeads[Any, Any])
 @takes(PruneOptions)
 def prune_heads(
     model: str | Path,
-    out: str | Path,
+    out: str | Path | Claimed,
     *,
     task: str | Path | None = None,
     test: str | Path | None = None,
     overwrite: bool = False,
     options: PruneOptions,
-    folder: Path | None = None,
 ) -> Pruning:
     """Write a model without some of its heads into a folder, and measure both models.
 
@@ -343,7 +341,6 @@ def prune_heads(
             a choice of heads looks better on the examples that it was made with.
         overwrite: whether ``out`` may hold files.
         options: keyword arguments, described below.
-        folder: a claimed folder that is filled in the place of ``out``; commands pass it.
 
     Raises:
         UsageError: an order without the task or role that it needs, or too many heads to remove.
@@ -359,8 +356,7 @@ def prune_heads(
     >>> len(pruning.removed)
     3
     """
-    claimed = model_folder(out, model, [PrunedModel, Pruning], overwrite)
-    with claimed if folder is None else nullcontext(folder) as folder:
+    with model_folder(out, model, [PrunedModel, Pruning], overwrite) as folder:
         opened: TaskRun | None = None  # whose model the others share
         runs: list[TaskRun | None] = []
         for file, examples in (
@@ -581,7 +577,7 @@ def find_compensation(
     layers, numbers = (list(axis) for axis in zip(*heads, strict=True))
     before, after = (importances[:, layers, numbers] for _, importances in (whole, smaller))
     changes = after - before
-    excess = Hypotheses.of(
+    excess = Hypotheses.from_values(
         changes - changes.mean(1, keepdims=True), 0.0, size=np.sqrt((before**2).mean())
     )
     names = "excess_change ci_low ci_high p_value p_adjusted answer"

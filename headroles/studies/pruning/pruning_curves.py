@@ -66,9 +66,9 @@ _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
 
 
-def _shares(given: str | float | Sequence[float]) -> tuple[float, ...]:
+def _shares(value: str | float | Sequence[float]) -> tuple[float, ...]:
     shares = []
-    names = [str(given)] if isinstance(given, float) else given
+    names = [str(value)] if isinstance(value, float) else value
     for name in split_names(names if isinstance(names, str) else [*map(str, names)]):
         try:
             share = float(name)
@@ -123,8 +123,8 @@ class CurveOptions(SelectionOptions, CorrectionOptions):
     def of_order(self, order: str) -> tuple[str, SelectionOptions]:
         """Return the bare name of an order, and the options that its full name sets."""
         name, *more = order.split(":")
-        if name not in (known := get_args(Order)):
-            raise UsageError(f"the order is {name!r}; it must be one of {', '.join(known)}")
+        if name not in (orders := get_args(Order)):
+            raise UsageError(f"the order is {name!r}; it must be one of {', '.join(orders)}")
         changes: dict[str, str] = {}
         if more and name in BY_ROLE:
             changes["role"] = ":".join(more)
@@ -227,8 +227,8 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
             f"{least['ci_high']:.3g})."
         )
         for answer in (BETTER, WORSE) if len(rows) > 1 else ():
-            named = listed(rows["order"][rows["answer"] == answer].tolist(), 6)
-            yield f"Shown to be {answer} than {options.against}: {named or 'no order'}."
+            orders = listed(rows["order"][rows["answer"] == answer].tolist(), 6)
+            yield f"Shown to be {answer} than {options.against}: {orders or 'no order'}."
         yield self._grid()
         yield (
             f"Intervals of {1 - options.alpha:.0%} and p-values ({options.correction}) over other "

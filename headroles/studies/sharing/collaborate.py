@@ -513,7 +513,7 @@ def divergences(
             first.read(batch.inputs, lambda _, weights: of_first.append(weights.clone()))
 
             def add(layer: int, weights: Tensor) -> None:
-                logs = [given.clamp_min(tiny).log() for given in (of_first[layer], weights)]
+                logs = [attention.clamp_min(tiny).log() for attention in (of_first[layer], weights)]
                 per_row = (of_first[layer] * (logs[0] - logs[1])).sum(dim=(1, 3))
                 of_layers.append(float(per_row[real].double().sum()))
 

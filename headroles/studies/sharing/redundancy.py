@@ -146,10 +146,10 @@ class Redundancy(Result[RedundancyOptions, RedundancyFacts]):
         yield self._pairs()
         if len(self.roles):
             above = self.roles[self.roles["shared"]].sort_values("p_value", kind="stable")
-            named = [f"{row.role} ({row.projection})" for row in above.itertuples()]
+            roles_above = [f"{row.role} ({row.projection})" for row in above.itertuples()]
             yield (
                 "Roles whose heads overlap more than heads shuffled within layers: "
-                f"{listed(named) or 'none'}, of {self.roles['role'].nunique()}"
+                f"{listed(roles_above) or 'none'}, of {self.roles['role'].nunique()}"
             )
 
     def _pairs(self) -> Grid:
@@ -247,7 +247,7 @@ def _layers(
         rows.append({**row, **of_heads, **of_sum})
     frame, by_chance = pd.DataFrame(rows), np.stack(drawn, axis=1, dtype=np.float64)
     frame[f"sum_{ENERGY_SHARES[0]:.0%}_by_chance"] = by_chance.mean(0)
-    ranks = Hypotheses.of_draws(frame[f"sum_{ENERGY_SHARES[0]:.0%}"], by_chance, size=0)
+    ranks = Hypotheses.from_draws(frame[f"sum_{ENERGY_SHARES[0]:.0%}"], by_chance, size=0)
     tested = find_p_values(ranks, _CORRECTION, "less", RANK)
     return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted)
 
@@ -273,7 +273,7 @@ def _pairs(
         drawn += [chance[size, width]] * 2 * len(first)
     frame = pd.concat(frames, ignore_index=True)
     observed = frame[["query_overlap", "key_overlap"]].to_numpy()
-    ranks = Hypotheses.of_draws(observed.ravel(), np.stack(drawn, axis=1), size=0)
+    ranks = Hypotheses.from_draws(observed.ravel(), np.stack(drawn, axis=1), size=0)
     tested = find_p_values(ranks, _CORRECTION, "greater", RANK)
     frame[["query_p_value", "key_p_value"]] = tested.single.reshape(observed.shape)
     frame[["query_p_adjusted", "key_p_adjusted"]] = tested.adjusted.reshape(observed.shape)
@@ -314,7 +314,7 @@ def _roles(
     frame, drawn = pd.concat(frames, ignore_index=True), np.concatenate(draws, axis=1)
     some = frame["overlap"].notna().to_numpy()
     frame = frame[some].reset_index(drop=True)
-    ranks = Hypotheses.of_draws(frame["overlap"], drawn[:, some], size=1)
+    ranks = Hypotheses.from_draws(frame["overlap"], drawn[:, some], size=1)
     tested = find_p_values(ranks, _CORRECTION, "greater", RANK)
     shown = tested.shows(options.alpha)
     return frame.assign(p_value=tested.single, p_adjusted=tested.adjusted, shared=shown)

@@ -128,7 +128,7 @@ def test_intervals_have_the_error_rate_of_the_population() -> None:
     rng = np.random.default_rng(1)
     of = rng.integers(5, 40, size=(30, 2000))
     errors = Errors(rng.binomial(of, rng.beta(6, 2, size=of.shape)), of)
-    tests = Hypotheses.of(errors.values, 0.0, size=1.0)
+    tests = Hypotheses.from_values(errors.values, 0.0, size=1.0)
     limits = tests.intervals(0.05)
     has_it = (limits.ci_low <= 0.25) & (limits.ci_high >= 0.25)
     assert 0.93 <= has_it.mean() <= 0.97

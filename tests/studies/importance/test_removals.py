@@ -163,6 +163,18 @@ def test_some_of_the_roles(
     assert f"take {40 * len(own) - 1}" in flat(some)
 
 
+def test_a_first_answer_takes_fewer_draws_and_examples(
+    by_roles: ImportanceByRole, classifier: Path, labelled: Path, roles: Path
+) -> None:
+    asked = {"roles_from": str(roles), "roles": "delimiter*", "permutations": 99}
+    first = importance_by_role(classifier, labelled, quick=True, **asked)
+    assert (first.options.draws, first.options.examples) == (99, 64)
+    assert first.frame["draws"].max() <= 99
+    fewer = ByRoleOptions(quick=True, draws=9, examples=50).at_speed
+    assert (fewer.draws, fewer.examples) == (9, 50)
+    assert ByRoleOptions(draws=200).at_speed.draws == 200
+
+
 SIX_HEADS = [(layer, head) for layer in range(3) for head in range(6)]
 
 
