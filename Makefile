@@ -7,7 +7,9 @@
 #   make test-processors
 # and a fifth builds what a release uploads, and tries it in an empty environment:
 #   make dist
-# and a sixth runs tests with the oldest and the newest dependencies, under every Python that uv finds or fetches:
+# and a sixth tells which share of the package the tests run, and fails below its floor:
+#   make coverage
+# and a seventh runs tests with the oldest and the newest dependencies, under every Python that uv finds or fetches:
 #   make test-versions
 #
 # On Linux, pip takes the CUDA build of torch unless told otherwise:
@@ -19,7 +21,7 @@ PIP_ARGS ?=
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-processors test-versions test-browser lint stubs docs dist clean
+.PHONY: demo test test-processors test-versions test-browser coverage lint stubs docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/headroles demo --out headroles-demo --overwrite
@@ -28,6 +30,10 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test lint
 	# Two processes of one thread each: models as small as those of the tests gain nothing by more.
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs tests headroles
+
+# The share of the package that the tests run; below `fail_under` in pyproject.toml it is an error.
+coverage: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs --cov tests headroles
 
 # What a processor does not have is ignored, and the best that it has is taken.
 PROCESSORS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 ATEN_CPU_CAPABILITY=avx512 \
