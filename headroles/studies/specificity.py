@@ -42,7 +42,8 @@ def describe_specificity(
 
     Means and differences are over examples that have arcs of the relation and others. ``specific``
     is *yes* if the relation is shown to get more than the others, and *no* if less, corrected over
-    all tests, which depend on one another. It is *untestable* where layers differ in reach, since each then sees other arcs.
+    all tests, which depend on one another. It is *untestable* where layers differ in reach, since
+    each then sees other arcs.
     """
     n_tests = len(columns.indices[0])
     described: dict[str, NDArray[Any]] = {name: np.full(n_tests, np.nan) for name in COLUMNS}
