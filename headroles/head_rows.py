@@ -6,7 +6,7 @@ All of them together are an array (rows, heads), as those of one kind are (layer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +51,13 @@ class HeadRows:
             if kind and row < rows.stop:
                 return kind, row - rows.start
         return "", row
+
+    def numbers_of(self, heads: Iterable[Sequence[int]]) -> dict[str, int]:
+        """Count heads by kind."""
+        counts = dict.fromkeys(self.parts, 0)
+        for row, _ in heads:
+            counts[self.place(row)[0]] += 1
+        return counts
 
     def cells(self, head: tuple[int, int]) -> tuple[Any, ...]:
         """Return the cells of a head in tables: its kind, where there are several, and numbers."""

@@ -165,12 +165,16 @@ class RecordedModel(Recorded, frozen=True):
     attention: Literal["encoder", "decoder", "cross"] = "encoder"
     stacks: dict[str, Count] = {}
     """Layers of each kind of attention, where heads of several kinds were looked at."""
+    stack_heads: dict[str, Count] = {}
+    """Heads of each layer of a kind, or before some were removed."""
 
     def __post_init__(self) -> None:
         if self.layers * self.heads > _MOST_HEADS:
             raise ValueError(f"{self.layers} layers of {self.heads} heads")
         if self.stacks and sum(self.stacks.values()) != self.layers:
             raise ValueError(f"{self.layers} layers, of which {self.stacks}")
+        if set(self.stacks) != set(self.stack_heads):
+            raise ValueError(f"heads of {self.stack_heads}, and layers of {self.stacks}")
 
     @property
     def reaches_of_layers(self) -> tuple[Reach, ...]:

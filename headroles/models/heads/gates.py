@@ -81,6 +81,9 @@ class HeadSites:
             "layers": self.n_layers,
             "heads": self.n_heads,
             "stacks": dict(self.rows.layers),
+            "stack_heads": {
+                stack.kind: stack.n_heads for stack in self.stacks if stack.kind in self.rows.layers
+            },
         }
 
     def rows_in(self, sequence: int) -> list[int]:

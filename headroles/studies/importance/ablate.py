@@ -191,9 +191,8 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
             if kind not in ("single", "others"):
                 continue
             n_heads = self.record.model.heads
-            if ATTENTION in rows:  # kinds may differ in their numbers of heads
-                of_kind = self.frame[ATTENTION] == rows[ATTENTION].iloc[0]
-                n_heads = int(self.frame["head"][of_kind].max()) + 1
+            if ATTENTION in rows:
+                n_heads = self.record.model.stack_heads.get(rows[ATTENTION].iloc[0], 0)
             heads = {(layer, head) for head in range(n_heads)} - removed
             if len(rows) != len(heads):
                 raise ValueError(

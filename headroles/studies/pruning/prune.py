@@ -212,6 +212,7 @@ class WithoutHeads(Result[OptionsOf, F]):
             f"{len(self.removed)} of {len(self.removed) + len(self.kept)} heads removed (order: "
             f"{facts['order']})."
         )
+        yield from self._kept_by_kind()
         if (change := facts["loss_change"]) is not None:
             steps = {"before": facts["before"]}
             if tuning is not None:
@@ -228,6 +229,16 @@ class WithoutHeads(Result[OptionsOf, F]):
                 "model, at the size and speed of the original."
             )
         yield self._kept_by_layer()
+
+    def _kept_by_kind(self) -> Iterator[str]:
+        """Say how many heads of each kind of attention stay, if there are several."""
+        names = self.record.model.rows
+        if len(names.layers) > 1:
+            kept, every = map(names.numbers_of, (self.kept, (*self.kept, *self.removed)))
+            shares = (
+                f"{n} of {every[kind]} {kind} ({n / every[kind]:.0%})" for kind, n in kept.items()
+            )
+            yield f"Heads that stay: {', '.join(shares)}."
 
     def _kept_by_layer(self) -> Grid:
         """Count the heads that each layer keeps, in a row for each kind of attention."""

@@ -191,6 +191,7 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
     kind: ClassVar[str] = "pruning-curves"
     question: ClassVar[str] = "How many attention heads can the model do without?"
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
+    views: ClassVar[tuple[str, ...]] = ("long", "kinds")
     columns: ClassVar[tuple[str, ...]] = (
         *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
         *COMPARED,
@@ -204,6 +205,30 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
         around("difference_low", "difference", "difference_high"),
         answers_by("answer", "p_adjusted", WORSE, BETTER, of="difference"),
     )
+
+    @property
+    def kinds(self) -> pd.DataFrame:
+        """The share of the heads of each kind of attention that stays, mean over draws.
+
+        A row for each order and share, a column for each kind; empty for models of one kind.
+        """
+        names = self.record.model.rows
+        if len(names.layers) < 2:
+            return pd.DataFrame()
+        heads = self.record.model.stack_heads
+        sizes = {kind: n * heads[kind] for kind, n in names.layers.items()}
+        rows = [
+            {
+                "order": point["order"],
+                "share": point["share"],
+                **{
+                    kind: 1 - n / sizes[kind]
+                    for kind, n in names.numbers_of(point["removed"]).items()
+                },
+            }
+            for point in self.facts["points"]
+        ]
+        return pd.DataFrame(rows).groupby(["order", "share"], sort=False).mean().reset_index()
 
     def axes(self) -> Axes:
         """Return orders, shares, and measures with the loss among them."""

@@ -56,8 +56,10 @@ def test_rows_and_places_by_hand() -> None:
     assert (HeadRows().name((6, 5)), HeadRows().name_of_layer(4)) == ("6-5", "layer 4")
     assert rows.with_column(["set", "layer", "head"]) == ("set", "attention", "layer", "head")
     assert HeadRows().with_column(["layer"]) == ("layer",)
-    with pytest.raises(ValueError, match="8 layers, of which"):
-        Record.read({"model": {"layers": 8, "heads": 4, "stacks": KINDS}})
+    spoilt = ({"layers": 8, "stacks": KINDS}, {"layers": 7, "stacks": KINDS, "stack_heads": {}})
+    for said, message in zip(spoilt, ("8 layers, of which", "heads of {}, and"), strict=True):
+        with pytest.raises(ValueError, match=message):
+            Record.read({"model": {"heads": 4, **said}})
 
 
 def test_importance_names_heads_by_kind(
@@ -194,6 +196,11 @@ def test_models_with_zeros_are_those_with_closed_gates(
     assert loaded.frame["removed"].sum() == 12
     assert set(loaded.frame["attention"]) == set(KINDS)
     assert "heads kept cross" in str(loaded)
+    stays = [
+        sum(loaded.record.model.rows.place(row)[0] == kind for row, _ in loaded.kept)
+        for kind in KINDS
+    ]
+    assert f"Heads that stay: {stays[0]} of 12 encoder ({stays[0] / 12:.0%})" in str(loaded)
     with_role = {**zeroed, "keep": 18, "order": "with_role", "role": "delimiter"}
     first = hr.prune_heads(
         translator, tmp_path / "roles", roles_from=cross_roles, **with_role
@@ -216,6 +223,11 @@ def test_curves_and_gates_are_over_all_kinds(translator: Path, pairs: Path, tmp_
     )
     assert set(curves.frame["measure"]) == {"loss", "token_accuracy", "perplexity"}
     assert hr.load(curves.save(tmp_path / "curves")) == curves
+    kept = curves.view("kinds")
+    assert kept["order"].tolist() == ["importance", "random"]
+    n_kept = {kind: n * (4 if kind == "encoder" else 2) for kind, n in KINDS.items()}
+    shares = kept[[*KINDS]].to_numpy() @ [n_kept[kind] for kind in KINDS]
+    assert shares.tolist() == pytest.approx([10, 10])
     gating = hr.gate_heads(
         translator, pairs, tmp_path / "gated", keep=8, seeds=1, updates=3, attention="encoder"
     )
