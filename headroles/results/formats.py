@@ -152,7 +152,7 @@ _PAGE_ROWS = 40
 _COLUMN, _NARROW_PAGE, _PAGE = 55, 76, 112
 """Characters of a line of footnote size: of a column of 3.3 inches, of a page with wide margins,
 and of a page with two such columns."""
-_GAP, _SEPARATOR = 1.4, "3pt"
+_GAP, _SEPARATOR, _NARROW_SEPARATOR = 1.4, "3pt", "2pt"
 """Characters between two columns, which is twice this separator."""
 _LEAST, _HEADER = 9, 9
 """Characters of the narrowest column of text, and of a line of a header."""
@@ -240,7 +240,8 @@ def latex_table(frame: pd.DataFrame, caption: str = "", label: str = "tab:headro
         position_float=None if is_long else "centering",
         environment="longtable" if is_long else "table*" if is_wide else None,
     )
-    style = f"\\footnotesize\\setlength{{\\tabcolsep}}{{{_SEPARATOR}}}\n"
+    separator = _NARROW_SEPARATOR if is_upright else _SEPARATOR
+    style = f"\\footnotesize\\setlength{{\\tabcolsep}}{{{separator}}}\n"
     if is_long:  # of a longtable the whole: its style ends with a group
         page = f"{{{style}{page}}}\n"
     else:

@@ -200,6 +200,24 @@ def test_latex_fits_columns_and_pages(relations: RoleTable, tmp_path: Path) -> N
     assert not re.findall("Overfull.*", made.stdout)
 
 
+def test_a_table_with_a_column_for_each_role_fits_a_plain_article(tmp_path: Path) -> None:
+    """19 roles, as of the default relations, under upright headers in the 4.8 inches of article."""
+    if shutil.which("pdflatex") is None or not has_latex_packages():
+        pytest.skip("needs pdflatex, as the test above")
+    roles = [*(f"head to role {n}" for n in range(18)), "xxxxxxxxxxxxxxxxxxxxxx of role"]
+    counts = {role: [31 if n < 4 else 7] * len(roles) for n, role in enumerate(roles)}
+    frame = pd.DataFrame({"role": roles, **counts})
+    tables = latex_table(frame)
+    article = ARTICLE.replace("PACKAGES", ",".join(LATEX_PACKAGES)).replace("TABLES", tables)
+    plain = article.replace("[twocolumn]", "").replace(r"\setlength{\textwidth}{6.9in}", "")
+    (tmp_path / "page.tex").write_text(plain.strip())
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    made = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout[-2000:]
+    assert "column 345.0" in made.stdout
+    assert not re.findall("Overfull.*", made.stdout)
+
+
 def test_latex_numbers_of_a_column_have_the_same_decimals() -> None:
     frame = pd.DataFrame(
         {
