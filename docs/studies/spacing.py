@@ -35,7 +35,7 @@ from transformers import AutoModel
 import headroles as hr
 from docs.studies.roles import show
 from headroles.corpus import Example, Sentence
-from headroles.corpus.spacing import TEXT, WORDS
+from headroles.corpus.spacing import AS_WORDS, TEXT
 from headroles.encoding import ExampleEncoder
 from headroles.models.loading.tokenizers import fit_to_words, load_tokenizer
 from headroles.models.options import ModelOptions
@@ -61,7 +61,8 @@ def rows(
     """Yield a row for each model and its treebank."""
     for model, treebank in zip(models, treebanks, strict=True):
         text, words = (
-            list(islice(hr.read_conllu(treebank, spacing=spacing), n)) for spacing in (TEXT, WORDS)
+            list(islice(hr.read_conllu(treebank, spacing=spacing), n))
+            for spacing in (TEXT, AS_WORDS)
         )
         row = {"encoder": Path(model).name, "treebank": treebank.name.split("-")[0]}
         answers = {} if pieces_only else answers_of(model, text, words)

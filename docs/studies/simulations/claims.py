@@ -108,7 +108,7 @@ def halves() -> Halves:
 def far(value: float) -> dict[str, Any]:
     """Return control models whose heads have hardly any hits."""
     low = [made(hits_of=lambda role, k=k: np.full((9, HEADS), value + k / 1e3)) for k in range(5)]
-    return {"permuted": low}
+    return {"permuted": low, "shuffled": []}
 
 
 def best_head(claim: str, share: float, rng: np.random.Generator) -> tuple[PValues, PValues]:
