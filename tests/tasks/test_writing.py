@@ -21,7 +21,7 @@ from headroles.errors import CorpusError, ModelError, ModelSupportError, UsageEr
 from headroles.models.attention.reader import open_reader
 from headroles.models.families import DECODERS as KNOWN
 from headroles.models.heads.shared_passes import order_of
-from headroles.models.heads.surgery import remove_rows
+from headroles.models.heads.surgery import remove_rows, zero_heads
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.models.options import TargetOptions
@@ -294,6 +294,22 @@ def test_models_without_heads_are_those_with_closed_gates(
         for has_cache in (True, False)
     ]
     assert found[0].tolist() == found[1].tolist()
+
+
+def test_models_with_zeros_are_read_by_transformers_alone(
+    folder: Path, pairs: Path, tmp_path: Path
+) -> None:
+    """Nothing is missing, and losses are those with closed gates."""
+    run = open_run(folder, pairs, RunOptions(**SMALL))
+    gone = [(0, 1), (2, 3), (run.sites.rows.first("decoder"), 1), (run.shape[0] - 1, 0)]
+    expected = run.outcomes(settings(run, *gone)).losses
+    zero_heads(run.sites, gone)
+    PrunedModel(run.encoder.model, make_tokenizer(), Record()).write_files(tmp_path / "zeroed")
+    kind = type(run.encoder.model)
+    model, report = kind.from_pretrained(tmp_path / "zeroed", output_loading_info=True)
+    assert not any(report[f"{how}_keys"] for how in ("missing", "unexpected", "mismatched"))
+    losses = [plain_loss(model.eval(), *pair)[0] for pair in PAIRS]
+    assert expected[:, 0] == near(np.array(losses), 10 * WEIGHTS)
 
 
 def test_lists_of_removed_heads_that_cannot_be(folder: Path, pairs: Path, tmp_path: Path) -> None:
