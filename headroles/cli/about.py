@@ -30,7 +30,7 @@ def models(output: OutputOptions) -> None:
     console.print_shown([Grid(titles, rows, left=frozenset(titles))])
     console.say(
         "Decoders and cross-attention of these encoder-decoders are read with --attention decoder "
-        "or cross. Other encoders and decoders (GPT-2, Llama, Mistral, Qwen, ...), code from the "
+        "or cross. Other encoders and decoders (GPT-J, OPT, Phi, ...), code from the "
         "hub included, are read through transformers' attention interface or by the attentions "
         "that they return. Refused:"
     )

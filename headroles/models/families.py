@@ -102,6 +102,8 @@ class Family:
     position_bias: str = ""
     """Argument of its attention module with a bias for every head and pair of positions."""
     note: str = ""
+    is_decoder: bool = False
+    """Whether its tokens see earlier ones alone, whatever its configuration says."""
     reads: tuple[str, ...] = (ENCODER,)
     """Which attention of its models is read, of ``ATTENTIONS``."""
     positions: str = ""
@@ -132,6 +134,15 @@ def _t5(name: str, **others: Any) -> Family:
 
 def _bart(name: str) -> Family:
     return Family(name, _BART_PATHS, reads=ATTENTIONS)
+
+
+def _decoder(name: str, paths: Paths, **others: Any) -> Family:
+    note = "a decoder: each token sees itself and earlier ones"
+    return Family(name, paths, is_decoder=True, note=note, **others)
+
+
+def _llama(name: str) -> Family:
+    return _decoder(name, _LLAMA_PATHS, positions="rotary positions")
 
 
 _HALF = "an encoder-decoder, of which its encoder is read"
@@ -284,6 +295,23 @@ FAMILIES = {
         "T5Gemma 2", None, "its windows reach farther behind a token than before it", note=_HALF
     ),
     "bert-generation": Family("BERT for generation", note="its encoder, with is_decoder false"),
+    "llama": _llama("Llama"),
+    "mistral": _llama("Mistral"),
+    "qwen2": _llama("Qwen2"),
+    "qwen3": _llama("Qwen3"),
+    "gemma": _llama("Gemma"),
+    "gemma2": _llama("Gemma 2"),
+    "olmo": _llama("OLMo"),
+    "gpt_neox": _decoder(
+        "GPT-NeoX",
+        _fused("layers.{}.attention.query_key_value", "layers.{}.attention.dense", "heads"),
+        positions="rotary positions",
+    ),
+    "gpt2": _decoder(
+        "GPT-2",
+        _fused("h.{}.attn.c_attn", "h.{}.attn.c_proj", "thirds"),
+        has_own_forward=True,
+    ),
 }
 """Families that the tests check, by ``model_type``."""
 

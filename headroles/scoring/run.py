@@ -22,6 +22,7 @@ from headroles.corpus import (
     Skipped,
     as_corpus,
     count_arcs,
+    make_examples,
     prepared,
 )
 from headroles.encoding import TOO_LONG, EncodedExample, tokenizer_failures
@@ -159,10 +160,12 @@ def score_attention(
     array([1.], dtype=float32)
     """
     corpus = as_corpus(sentences)
+    if corpus.source.get("format") == BITEXT:
+        options = replace(options, pairing="adjacent")
     words: Any = alignment
     if not callable(alignment):  # no tokenizer
         words = _by_id(_of_sentences(alignment), corpus, "alignment")
-    arrays = sentences_of_batch(arrays, sum(1 for _ in corpus))
+    arrays = sentences_of_batch(arrays, len(_ids_in(corpus)))
     return score_heads(
         SavedAttention(_by_id(arrays, corpus, "arrays"), words), corpus, options=options
     )
@@ -188,13 +191,20 @@ def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
             f"the {name} are a {type(given).__name__}; give a sequence with one for each sentence, "
             "or a mapping from the ids of the sentences"
         )
-    ids = [sentence.id for sentence in corpus]
+    ids = _ids_in(corpus)
     if len(given) != len(ids):
         raise UsageError(
             f"there are {len(ids)} sentences, and {len(given)} entries in the {name}; give one for "
             "each sentence"
         )
     return dict(zip(ids, given, strict=True))
+
+
+def _ids_in(corpus: Corpus) -> list[str]:
+    """Return the ids of all sentences of a corpus; of a bitext those of its pairs."""
+    if corpus.source.get("format") == BITEXT:
+        return [pair.id for pair in make_examples(corpus, "adjacent")]
+    return [sentence.id for sentence in corpus]
 
 
 @contextmanager

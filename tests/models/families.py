@@ -70,6 +70,7 @@ _XLNET = {
 }
 _XLM = {"emb_dim": 32, "n_layers": LAYERS, "n_heads": HEADS, "pad_index": 0, "embed_init_std": 0.4}
 
+_LLAMA = {"num_key_value_heads": 2, "head_dim": 8}
 _AS_BERT = (
     *("bert", "roberta", "xlm-roberta", "camembert", "mpnet", "deberta", "ernie", "splinter"),
     *("nomic_bert", "megatron-bert", "ibert", "bert-generation", "data2vec-text"),
@@ -84,6 +85,9 @@ CONFIGS: dict[str, dict[str, Any]] = {
     **dict.fromkeys(("t5", "mt5", "umt5"), _T5),
     **dict.fromkeys(_AS_BART, _BART),
     **dict.fromkeys(("xlm", "flaubert"), _XLM),
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "olmo"), _LLAMA),
+    "gpt_neox": {},
+    "gpt2": {"n_inner": 48},
     "electra": {"embedding_size": 16},
     "roc_bert": {"enable_pronunciation": False, "enable_shape": False},
     "esm": {"position_embedding_type": "rotary", "mask_token_id": 3},

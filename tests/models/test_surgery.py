@@ -24,6 +24,7 @@ from headroles.models.heads.gates import (
     sum_outputs,
     weights_of_heads,
 )
+from headroles.models.heads.linears import weight_of
 from headroles.models.heads.projections import ValueReader
 from headroles.models.heads.remaining import removed_heads
 from headroles.models.heads.shared_passes import SharedPasses
@@ -208,8 +209,9 @@ def test_uniform_is_attention_without_queries(kind: str) -> None:
     with torch.no_grad():
         for layer, head in heads:
             query = sites.layers[layer].query
-            for values in query.linear.parameters():
-                values[query.rows[head]] = 0
+            for values in (weight_of(query.linear), query.linear.bias):
+                if values is not None:
+                    values[query.rows[head]] = 0
     uniform = Ablation("uniform", inputs={"attention_mask": MASK})
     with gated(HeadSites(find_stack(model)), closed(heads), uniform):
         assert_same_outputs(outputs(model), outputs(equal), of_double(kind))

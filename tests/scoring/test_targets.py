@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,11 @@ from headroles import (
     make_corpus,
     read_attention,
     read_bitext,
+    score_attention,
     score_heads,
 )
 from headroles.corpus import Example, words_alone
-from headroles.errors import CorpusError, ModelSupportError, UsageError
+from headroles.errors import CorpusError, ModelError, ModelSupportError, UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.families import FAMILIES
 from headroles.models.heads.stack import find_stack
@@ -576,3 +578,80 @@ def test_links_may_be_in_a_file_of_their_own(tmp_path: Path, bitext: Path) -> No
     links.write_text("1-1\n", "utf-8")
     with pytest.raises(CorpusError, match="differ in the number of their lines"):
         list(read_bitext(plain, links=str(links)))
+
+
+# Attention of one's own
+
+
+def own_attention(model: PreTrainedModel, kind: str) -> Any:
+    """What a model returns, as a function of the pieces of a batch, which puts its first token."""
+    model.set_attn_implementation("eager")
+
+    def attend(pieces: dict[str, NDArray[np.int64]]) -> Any:
+        inputs = {name: torch.tensor(values) for name, values in pieces.items()}
+        inputs["decoder_input_ids"][:, 0] = START
+        with torch.no_grad():
+            outputs = model(**inputs, output_attentions=True, use_cache=False)
+        return (layer for layer in outputs[f"{kind}_attentions"])
+
+    return attend
+
+
+@pytest.mark.parametrize("rows", ["input", "output"])
+@pytest.mark.parametrize("kind", ["cross", "decoder"])
+def test_own_attention_of_pairs_equals_that_of_the_model(
+    bitext: Path, kind: str, rows: str
+) -> None:
+    options = {"attention": kind, "target_rows": rows, "roles": None}
+    of_model = scored(make_model("bart"), read_bitext(bitext), **options)
+    of_function = scored(own_attention(make_model("bart"), kind), read_bitext(bitext), **options)
+    assert of_function.roles == of_model.roles
+    assert of_function.record.model.attention == kind
+    reaches = of_model.record.model.reaches_of_layers
+    assert of_function.record.model.reaches_of_layers == reaches
+    np.testing.assert_array_equal(of_function.counts, of_model.counts)
+    assert_same_sums(of_function.values, of_model.values, sizes_of_scores(of_model), WEIGHTS)
+
+
+@pytest.mark.parametrize("is_padded", [False, True])
+@pytest.mark.parametrize("kind", ["cross", "decoder"])
+def test_saved_attention_of_pairs_equals_that_of_the_model(
+    bitext: Path, kind: str, is_padded: bool
+) -> None:
+    model, corpus, tokenizer = make_model("bart"), read_bitext(bitext), make_tokenizer()
+    model.set_attn_implementation("eager")
+    arrays = []
+    for pair in PAIRS:
+        weights = Pair(pair, tokenizer, by_output=False).attention(model, kind)
+        if is_padded:
+            weights = np.pad(weights, ((0, 0), (0, 0), (0, 3), (0, 2 if kind == "cross" else 3)))
+        arrays.append(weights)
+    of_model = scored(model, corpus, attention=kind)
+    saved = score_attention(arrays, corpus, tokenizer, attention=kind)
+    assert saved.roles == of_model.roles
+    assert_same_sums(saved.values, of_model.values, sizes_of_scores(of_model), WEIGHTS)
+
+
+def test_own_attention_of_pairs_is_checked(bitext: Path) -> None:
+    def uniform(pieces: dict[str, NDArray[np.int64]], first: str, second: str) -> NDArray[Any]:
+        queries, keys = pieces[f"{first}attention_mask"], pieces[f"{second}attention_mask"]
+        weights = keys[:, None] / keys.sum(1)[:, None, None] + 0 * queries[:, :, None]
+        return weights[:, None, None]
+
+    corpus = read_bitext(bitext)
+    turned = partial(uniform, first="", second="decoder_")
+    with pytest.raises(ModelError, match=r"in layer 0 \(batch, heads, query, key\) = \(2, 1, "):
+        scored(turned, corpus, attention="cross")
+    looks_ahead = partial(uniform, first="decoder_", second="decoder_")
+    with pytest.raises(ModelError, match=r"attention to later pieces of the target; in a decoder"):
+        scored(looks_ahead, corpus, attention="decoder")
+    uniform_across = partial(uniform, first="decoder_", second="")
+    scores = scored(uniform_across, corpus, attention="cross")
+    values = scores.column("aligned")
+    np.testing.assert_allclose(values[~np.isnan(values)], 1, atol=1e-6)
+    with pytest.raises(UsageError, match="gives attention weights alone"):
+        scored(uniform_across, corpus, attention="cross", measure="norms")
+    with pytest.raises(ModelError, match=r"must be \(2, 4, "):
+        score_attention(
+            [np.ones((2, 4, 3, 3)) / 3] * 5, corpus, make_tokenizer(), attention="cross"
+        )

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -24,8 +24,11 @@ from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence
 from headroles.encoding import (
     DECODER_INPUTS,
+    PAIR_MASK,
     Alignment,
     ExampleEncoder,
+    PairEncoder,
+    Targets,
     collate,
     words_of_pieces,
 )
@@ -39,6 +42,7 @@ from headroles.models.attention.stored import (
     pieces_alone,
     real_pieces,
 )
+from headroles.models.options import CROSS, DECODER, ENCODER
 from headroles.storage import check_regular
 from headroles.wording import in_one_line, listed, with_type
 
@@ -46,15 +50,20 @@ FORMATS = (".npz", ".safetensors")
 AttentionFunction: TypeAlias = Callable[[dict[str, IntArray]], Any]
 """Function from the pieces of a batch to its attention (batch, layers, heads, query, key), or to an
 iterable over layers of (batch, heads, query, key). Pieces are ``input_ids``, ``attention_mask``
-and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end.
+and, if the tokenizer makes them, ``token_type_ids``, each (batch, pieces), padded at the end; of a
+bitext also ``decoder_input_ids`` and ``decoder_attention_mask``, the inputs of a decoder.
 """
 _ATTENTION, _LAYER, _SAVED = 5, 4, 4  # dimensions
 TOLERANCE = {torch.float16: 2e-2, torch.bfloat16: 2e-2}
+_NO_LIMIT = 10**9
+"""A number of tokens that no trial has."""
 _FINE = 1e-3
 """Tolerance for sums of rows, and for weights with and without padding, in other precisions; the
 padding of models may change less.
 """
 _TRIAL = ("The old dog sleeps in the sun .", "It rains .")
+_TARGETS_OF_TRIAL = ("An old dog sleeps .", "It rains")
+"""Targets of a trial differ in length from their sources, so that queries are told from keys."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,18 +173,20 @@ class SavedAttention:
             ) from error
         return weights
 
-    def attend(self, inputs: Inputs, names: Sequence[str]) -> Tensor:
+    def attend(self, inputs: Inputs, names: Sequence[str], kind: str = ENCODER) -> Tensor:
         """Return the attention of a batch (batch, layers, heads, query, key), without padding."""
         first = self.read()
         layers, heads = (*first.shape, 0, 0)[:2]
-        width, lengths = inputs["attention_mask"].shape[1], inputs["attention_mask"].sum(dim=1)
-        padded = first.new_zeros((len(names), layers, heads, width, width))
-        for row, (name, n) in enumerate(zip(names, lengths.tolist(), strict=True)):
-            weights = self._cut(name, n)
-            if weights.shape != (layers, heads, n, n) or not weights.numel():
+        masks = masks_of(inputs, kind)
+        sizes = zip(*(mask.sum(dim=1).tolist() for mask in masks), strict=True)
+        widths = (mask.shape[1] for mask in masks)
+        padded = first.new_zeros((len(names), layers, heads, *widths))
+        for row, (name, (n, n_keys)) in enumerate(zip(names, sizes, strict=True)):
+            weights = self._across(name, n, n_keys) if kind == CROSS else self._cut(name, n)
+            if weights.shape != (layers, heads, n, n_keys) or not weights.numel():
                 raise ModelError(
                     f"{self.name} has an array of shape {tuple(weights.shape)} for "
-                    f"{name!r}; (layers, heads, query, key) must be {(layers, heads, n, n)}, "
+                    f"{name!r}; (layers, heads, query, key) must be {(layers, heads, n, n_keys)}, "
                     "by the first array and the pieces of the sentence"
                 )
             if weights.dtype != first.dtype:
@@ -183,8 +194,14 @@ class SavedAttention:
                     f"{self.name} has numbers of type {weights.dtype} for {name!r} and "
                     f"{first.dtype} before; save all arrays in one precision"
                 )
-            padded[row, :, :, :n, :n] = weights
+            padded[row, :, :, :n, :n_keys] = weights
         return padded
+
+    def _across(self, name: str, n_queries: int, n_keys: int) -> Tensor:
+        """Return the weights between a target and a source, without padding at their ends."""
+        weights = self.read(name)
+        is_padded = weights.shape[-2] >= n_queries and not weights[..., :n_queries, n_keys:].any()
+        return weights[..., :n_queries, :n_keys] if is_padded else weights
 
     def _cut(self, name: str, n: int) -> Tensor:
         """Return the weights among the ``n`` pieces of a sentence, if all others are padding."""
@@ -249,7 +266,8 @@ class FunctionAttention:
     ``attend`` makes it from the inputs of a batch and the names of its examples. ``source`` is its
     name in messages. ``heads`` are the numbers of heads of its layers, empty before the trial,
     which also finds whether it ``is_causal``: no token of any layer attends to a later one.
-    ``digest`` identifies its outputs, and ``advice`` ends messages about errors that it raises.
+    ``digest`` identifies its outputs, and ``advice`` ends messages about errors that it raises. It
+    is of a ``kind``, as that of a model.
     """
 
     attend: Callable[[Inputs, Sequence[str]], Any]
@@ -259,6 +277,7 @@ class FunctionAttention:
     is_causal: bool = False
     digest: str = ""
     advice: str = ""
+    kind: str = ENCODER
     dtype = torch.float32
 
     def run(self, inputs: Inputs, this_pass: Pass) -> None:
@@ -277,7 +296,7 @@ class FunctionAttention:
         """
         try:
             for layer, weights in enumerate(self._steps(inputs, names)):
-                yield self._checked(weights, layer, inputs["attention_mask"], names)
+                yield self._checked(weights, layer, inputs, names)
         except HeadRolesError:
             raise
         except Exception as error:  # of the user's function
@@ -301,11 +320,12 @@ class FunctionAttention:
         self, inputs: Inputs, names: Sequence[str] = (), tolerance: float = _FINE
     ) -> None:
         """Raise ModelSupportError if the second of two sequences has other weights alone."""
-        n = int(inputs["attention_mask"][1].sum())
+        n_queries, n_keys = (int(mask[1].sum()) for mask in masks_of(inputs, self.kind))
         together = list(self.layers(inputs, names))
         alone = self.layers(without_padding(inputs, 1), names[1:])
         for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
-            if not torch.allclose(weights[1:, :, :n, :n], others, rtol=0, atol=tolerance):
+            own = weights[1:, :, :n_queries, :n_keys]
+            if not torch.allclose(own, others, rtol=0, atol=tolerance):
                 raise ModelSupportError(
                     f"{self.source} gives other attention for {_batch(names[1:])} in layer {layer} "
                     "if another sentence is beside it, or in a second call; mask the padding of "
@@ -321,12 +341,17 @@ class FunctionAttention:
         causal = []
         for weights in self.layers(inputs, names):
             heads.append(weights.shape[1])
-            causal.append(is_causal(weights))
+            causal.append(self.kind != CROSS and is_causal(weights))
             digest.update(weights.cpu().contiguous().numpy().tobytes())
         if len(set(heads)) != 1 or not heads[0]:
             raise ModelError(
                 f"{self.source} gives layers with {heads} heads for {_batch(names)}; it must give "
                 "one layer or more, with as many heads in each"
+            )
+        if self.kind == DECODER and not all(causal):
+            raise ModelError(
+                f"{self.source} gives {_batch(names)} attention to later pieces of the target; in "
+                "a decoder each sees itself and earlier ones"
             )
         return replace(self, heads=tuple(heads), is_causal=all(causal), digest=digest.hexdigest())
 
@@ -351,14 +376,14 @@ class FunctionAttention:
             f"{needed} is needed"
         )
 
-    def _checked(self, given: Tensor, layer: int, mask: Tensor, names: Sequence[str]) -> Tensor:
-        real = mask.bool().to(given.device)
+    def _checked(self, given: Tensor, layer: int, inputs: Inputs, names: Sequence[str]) -> Tensor:
+        real, seen = (mask.bool().to(given.device) for mask in masks_of(inputs, self.kind))
         n, width = real.shape
         heads = self.heads[layer] if layer < len(self.heads) else given.shape[1:2].numel()
-        if given.dim() != _LAYER or given.shape != (n, heads, width, width):
-            needed = f"(batch, heads, query, key) = ({n}, {heads}, {width}, {width})"
+        if given.dim() != _LAYER or given.shape != (n, heads, width, seen.shape[1]):
+            needed = f"(batch, heads, query, key) = ({n}, {heads}, {width}, {seen.shape[1]})"
             raise self._misshapen(given, f"in layer {layer} {needed}", names)
-        weights = given.float().where(real[:, None, :, None] & real[:, None, None, :], 0)
+        weights = given.float().where(real[:, None, :, None] & seen[:, None, None, :], 0)
         if self.is_causal and weights.triu(1).any():
             row = int(weights.triu(1).flatten(1).any(-1).nonzero()[0])
             raise ModelError(
@@ -387,6 +412,15 @@ class FunctionAttention:
         return weights
 
 
+def masks_of(inputs: Inputs, kind: str) -> tuple[Tensor, Tensor]:
+    """Return the masks (batch, tokens) of the queries and of the keys of a kind of attention."""
+    source = inputs["attention_mask"]
+    if kind == ENCODER:
+        return source, source
+    target = inputs[f"{DECODER_INPUTS}attention_mask"]
+    return target, source if kind == CROSS else target
+
+
 def is_causal(weights: Tensor) -> bool:
     """Tell whether no token of a layer attends to a later one, as in decoders."""
     return weights.numel() > 0 and weights.shape[-1] > 1 and not weights.triu(1).any()
@@ -412,11 +446,14 @@ def make_attention(
     tokenizer: PreTrainedTokenizerBase,
     with_token_types: bool,
     device: torch.device,
+    kind: str = ENCODER,
+    target: tuple[PreTrainedTokenizerBase, Targets] | None = None,
 ) -> FunctionAttention:
-    """Make attention from a function or saved arrays; a trial run counts its layers and heads.
+    """Make attention of a ``kind`` from a function or saved arrays; a trial run counts its layers
+    and heads.
 
-    The trial runs the function on two sentences, and reads the first of saved arrays that has
-    several pieces.
+    The trial runs the function on two sentences, or on two pairs with the tokenizer and the form of
+    a ``target``, and reads the first of saved arrays that has several pieces.
 
     Raises ModelError if they are no attention, ModelSupportError if the attention of a sentence
     depends on others in its batch, and UsageError for what cannot hold arrays.
@@ -425,27 +462,40 @@ def make_attention(
         stored = given._stored[0]
         # a single piece does not show whether tokens see later ones
         names = [next((name for name in stored if given.read(name).shape[-1] > 1), stored[0])]
-        aligned = given.unpadded_words(names[0])
-        width = pieces_alone(given.read(names[0])) if aligned is None else len(aligned)
-        saved = FunctionAttention(given.attend, given.name, device, digest=given.digest)
-        return saved.tried({"attention_mask": torch.ones((1, width), dtype=torch.long)}, names)
+        weights, aligned = given.read(names[0]), given.unpadded_words(names[0])
+        n_queries = pieces_alone(weights) if aligned is None else len(aligned)
+        n_keys = weights.shape[-1] if kind == CROSS else n_queries
+        attend_saved = partial(given.attend, kind=kind)
+        saved = FunctionAttention(attend_saved, given.name, device, digest=given.digest, kind=kind)
+        inputs = {"attention_mask": torch.ones((1, n_keys), dtype=torch.long)}
+        if kind != ENCODER:
+            inputs[f"{DECODER_INPUTS}attention_mask"] = torch.ones(1, n_queries, dtype=torch.long)
+        return saved.tried(inputs, names)
 
     def attend(inputs: Inputs, names: Sequence[str]) -> Any:
         return given({name: values.cpu().numpy() for name, values in inputs.items()})
 
-    examples = []
-    for text in _TRIAL:
-        words = tuple(text.split())
-        roots, labels = (ROOT,) * len(words), ("",) * len(words)
-        examples.append(Example((Sentence(text, "", 0, words, roots, labels),)))
-    trial = ExampleEncoder(tokenizer, 10**9, with_token_types).encode(examples, Counter())
-    columns = collate(trial, tokenizer.pad_token_id or 0)
+    cut = ExampleEncoder(tokenizer, _NO_LIMIT, with_token_types)
+    examples = [Example((_sentence(text),)) for text in _TRIAL]
+    if target is not None:
+        cut = PairEncoder(cut, ExampleEncoder(target[0], _NO_LIMIT, False), target[1])
+        pairs = zip(_TRIAL, _TARGETS_OF_TRIAL, strict=True)
+        examples = [Example(tuple(map(_sentence, pair))) for pair in pairs]
+    columns = collate(cut.encode(examples, Counter()), tokenizer.pad_token_id or 0)
+    columns.pop(PAIR_MASK, None)
     inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
     advice = "; it must take a dictionary of arrays, the pieces of a batch, and return attention"
-    made = FunctionAttention(attend, f"the function {name_of(given)}", device, advice=advice)
+    source = f"the function {name_of(given)}"
+    made = FunctionAttention(attend, source, device, advice=advice, kind=kind)
     made = made.tried(inputs, _TRIAL)
     made.check_alone(inputs, _TRIAL)
     return made
+
+
+def _sentence(text: str) -> Sentence:
+    """Return a sentence of the trial, without a tree."""
+    words = tuple(text.split())
+    return Sentence(text, "", 0, words, (ROOT,) * len(words), ("",) * len(words))
 
 
 def lacks_weights(given: Any) -> UsageError:

@@ -46,7 +46,7 @@ from headroles.models.heads.projections import ValueReader, find_projections, op
 from headroles.models.heads.remaining import Head, pruned_heads
 from headroles.models.heads.stack import Stack
 from headroles.models.options import CROSS, DECODER, ENCODER, WEIGHTS
-from headroles.reach import EVERYTHING, Reach, window_of_decoder
+from headroles.reach import ACROSS, EVERYTHING, TARGET, Reach, window_of_decoder
 from headroles.wording import in_one_line, listed
 
 _RETURNED_AS = {
@@ -170,11 +170,14 @@ def open_reader(
 
 
 def _reader_of_function(source: FunctionAttention) -> AttentionReader:
+    reach = window_of_decoder(None) if source.is_causal else EVERYTHING
+    if source.kind != ENCODER:
+        reach = ACROSS if source.kind == CROSS else window_of_decoder(None, TARGET)
     return AttentionReader(
         source=source,
         family=Family("own attention", paths=None),
         n_heads=source.heads[0],
-        reaches=(window_of_decoder(None) if source.is_causal else EVERYTHING,) * len(source.heads),
+        reaches=(reach,) * len(source.heads),
         remaining=tuple(tuple(range(n_heads)) for n_heads in source.heads),
         run=source.run,
         read_through=source.source,

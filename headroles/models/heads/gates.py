@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from headroles.encoding import DECODER_INPUTS
 from headroles.head_rows import HeadRows
+from headroles.models.heads.linears import Linear, weight_of
 from headroles.models.heads.projections import (
     ValueReader,
     find_projections,
@@ -99,12 +100,12 @@ class HeadSites:
     def changed(self, change: Change) -> Iterator[None]:
         """Apply ``change`` to the heads' outputs in every forward pass within the block."""
         served = layers_that_share(self.layers)
-        calls: Counter[nn.Linear] = Counter()
+        calls: Counter[Linear] = Counter()
 
         def start(module: nn.Module, given: Any) -> None:
             calls.clear()  # counts of an interrupted pass
 
-        def put(module: nn.Linear, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        def put(module: Linear, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             number = served[module][calls[module] % len(served[module])]
             calls[module] += 1
             outputs, columns = given[0], self.layers[number].columns
@@ -114,7 +115,7 @@ class HeadSites:
         with ExitStack() as stack:
             stack.enter_context(cast(nn.Module, self.stack.whole).register_forward_pre_hook(start))
             for module in served:
-                if module.in_features:
+                if weight_of(module).shape[1]:
                     stack.enter_context(module.register_forward_pre_hook(put))
             yield
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast, get_args
 
 import torch
 from torch import Tensor, nn
 
 from headroles.errors import ModelSupportError
 from headroles.models.families import Paths
+from headroles.models.heads.linears import Linear, weight_of
 from headroles.models.heads.low_rank import is_low_rank
 from headroles.models.heads.stack import Stack
 
@@ -26,7 +27,7 @@ _Found = TypeVar("_Found")
 class Projection:
     """Linear map from hidden states to the queries, keys or values of one layer's heads."""
 
-    linear: nn.Linear
+    linear: Linear
     rows: Tensor
     """(heads, head size): the outputs of ``linear`` that belong to each head. There are fewer heads
     than queries if several share keys and values.
@@ -37,7 +38,7 @@ class Projection:
     @property
     def weight(self) -> Tensor:
         """(heads, head size, hidden size)."""
-        return self.linear.weight[self.rows]
+        return weight_of(self.linear)[self.rows]
 
     @property
     def bias(self) -> Tensor:
@@ -57,7 +58,7 @@ class LayerProjections:
     """Projection like ``key``; None if queries and keys are of low rank."""
     key: Projection | None
     value: Projection
-    output: nn.Linear
+    output: Linear
     """Linear whose input is the outputs of all heads side by side, at which heads are masked."""
     columns: Tensor
     """(heads, head size): the inputs of ``output`` that belong to each head."""
@@ -67,7 +68,7 @@ class LayerProjections:
     """Finder of the other modules of the layer."""
 
     @property
-    def inputs(self) -> tuple[nn.Linear, ...]:
+    def inputs(self) -> tuple[Linear, ...]:
         """Linears of queries, keys and values, each once; of low rank, that of values alone."""
         parts = (self.query, self.key, self.value)
         return tuple(dict.fromkeys(part.linear for part in parts if part is not None))
@@ -75,7 +76,7 @@ class LayerProjections:
     @property
     def output_weight(self) -> Tensor:
         """(heads, hidden size, head size): weights of each head in the output, without the bias."""
-        return self.output.weight[:, self.columns].transpose(0, 1)
+        return weight_of(self.output)[:, self.columns].transpose(0, 1)
 
     def values_in(self, output: Tensor) -> Tensor:
         """Return value vectors (..., heads, head size) from outputs (..., features) of
@@ -102,9 +103,9 @@ def find_projections(stack: Stack) -> tuple[LayerProjections, ...]:
     )
 
 
-def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, list[int]]:
+def layers_that_share(layers: Sequence[LayerProjections]) -> dict[Linear, list[int]]:
     """Return the numbers of the layers that each output projection serves, in their order."""
-    numbers: dict[nn.Linear, list[int]] = {}
+    numbers: dict[Linear, list[int]] = {}
     for number, layer in enumerate(layers):
         numbers.setdefault(layer.output, []).append(number)
     return numbers
@@ -112,17 +113,18 @@ def layers_that_share(layers: Sequence[LayerProjections]) -> dict[nn.Linear, lis
 
 def _of_layer(find: PathFinder, paths: Paths, heads: tuple[int, ...]) -> LayerProjections:
     output = find.linear(paths.output)
-    size, rest = divmod(output.in_features, max(len(heads), 1))
+    width = weight_of(output).shape[1]
+    size, rest = divmod(width, max(len(heads), 1))
     if rest:
         raise ModelSupportError(
-            f"layer {find.layer} has {output.in_features} outputs for {len(heads)} heads; each "
+            f"layer {find.layer} has {width} outputs for {len(heads)} heads; each "
             "head must have the same number of them"
         )
-    numbers = torch.arange(output.in_features, device=output.weight.device)
+    numbers = torch.arange(width, device=output.weight.device)
 
     def project(part: int, path: str, bias: str = "") -> Projection:
         linear = find.linear(path)
-        rows = torch.arange(linear.out_features, device=numbers.device)
+        rows = torch.arange(len(weight_of(linear)), device=numbers.device)
         if not len(rows):  # no head is left
             rows = rows.view(0, 0)
         elif paths.fused == "thirds":
@@ -155,15 +157,15 @@ class PathFinder:
     stack: Stack
     layer: int
 
-    def linear(self, path: str) -> nn.Linear:
+    def linear(self, path: str) -> Linear:
         """Return the linear at ``path``. Raises ModelSupportError for another module."""
         module = self._find(path, self.stack.part.get_submodule)
-        if type(module) is not nn.Linear:
+        if type(module) not in get_args(Linear):
             raise ModelSupportError(
                 f"{path.format(self.layer)} is a {type(module).__name__} and no Linear; "
                 "give the model in full precision, with adapters merged into it"
             )
-        return module
+        return cast(Linear, module)
 
     def parameter(self, path: str) -> nn.Parameter | None:
         """Return the parameter at ``path``; None without a path."""

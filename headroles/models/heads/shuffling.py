@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from headroles.errors import ModelSupportError
+from headroles.models.heads.linears import weight_of
 from headroles.models.heads.projections import (
     LayerProjections,
     Projection,
@@ -58,7 +59,7 @@ def _shuffle_rows(maps: Sequence[Projection], order: Tensor) -> None:
     for part, weight, bias in zip(
         maps, torch.split(weights, n_heads), torch.split(biases, n_heads), strict=True
     ):
-        part.linear.weight[part.rows] = weight
+        weight_of(part.linear)[part.rows] = weight
         if part.bias_apart is not None:
             part.bias_apart.copy_(bias.reshape(part.bias_apart.shape))
         elif part.linear.bias is not None:
@@ -72,4 +73,4 @@ def _shuffle_outputs(layers: Sequence[LayerProjections], order: Tensor) -> None:
     ]
     n_heads = [len(layer.columns) for layer in layers]
     for layer, of_heads in zip(layers, torch.split(weights, n_heads), strict=True):
-        layer.output.weight[:, layer.columns] = of_heads.transpose(0, 1)
+        weight_of(layer.output)[:, layer.columns] = of_heads.transpose(0, 1)

@@ -114,19 +114,18 @@ class Stack:
     def reaches(self) -> tuple[Reach, ...]:
         """For each layer, how far its attention reaches.
 
-        Before a trial, layers are causal if the configuration says so. Raises ModelSupportError for
-        a layer whose queries do not see one span of keys.
+        Raises ModelSupportError for a layer whose queries do not see one span of keys.
         """
         if self.kind == CROSS:
             return (ACROSS,) * self.n_layers
         if self.takes_targets:
             return (window_of_decoder(None, TARGET),) * self.n_layers
-        config, causal = self.config, self.causal or (_says_causal(self.config),) * self.n_layers
+        config = self.config
         differ = getattr(config, "is_heterogeneous", False)
         configs = config.per_layer_config if differ else [config] * self.n_layers
         sides = 2 if config.model_type == "t5gemma2_text" else 1  # its width is that of both sides
         reaches = []
-        for kind, of_layer, is_causal in zip(self.kinds, configs, causal, strict=True):
+        for kind, of_layer, is_causal in zip(self.kinds, configs, self.are_causal, strict=True):
             if kind not in (_FULL, _WINDOW):
                 raise ModelSupportError(
                     f"{self.family.name}: tokens do not see one span of keys in its layers of "
@@ -142,6 +141,15 @@ class Stack:
         return tuple(reaches)
 
     @property
+    def are_causal(self) -> tuple[bool, ...]:
+        """For each layer, whether no token sees a later one.
+
+        Before a trial, they are so if the family or the configuration says it.
+        """
+        is_decoder = self.family.is_decoder or _says_causal(self.config)
+        return self.causal or (is_decoder,) * self.n_layers
+
+    @property
     def kinds(self) -> list[str]:
         """For each layer, the kind that the configuration names."""
         config = self.config
@@ -151,7 +159,7 @@ class Stack:
             return [{"global": _FULL, "local": _WINDOW}.get(kind, kind) for kind in kinds]
         # Mistral and others name no kinds, and have a window in every layer or in none
         has_window = getattr(config, "sliding_window", None) is not None
-        return [_WINDOW if has_window and any(self.causal) else _FULL] * self.n_layers
+        return [_WINDOW if has_window and any(self.are_causal) else _FULL] * self.n_layers
 
     @property
     def longest_input(self) -> int | None:

@@ -18,7 +18,8 @@ from transformers import PreTrainedModel
 from headroles.errors import ModelError, ModelSupportError, UsageError
 from headroles.models.families import RETURNED, Family, Paths
 from headroles.models.heads.gates import HeadSites
-from headroles.models.heads.low_rank import is_low_rank, take
+from headroles.models.heads.linears import take, weight_of
+from headroles.models.heads.low_rank import is_low_rank
 from headroles.models.heads.projections import LayerProjections, layers_that_share
 from headroles.models.heads.remaining import (
     SETTINGS,
@@ -120,7 +121,7 @@ def zero_heads(sites: HeadSites, heads: Iterable[Head]) -> None:
     with torch.no_grad():
         for row, numbers in by_layer(wanted).items():
             layer = sites.layers[row]
-            layer.output.weight[:, layer.columns[numbers].flatten()] = 0
+            weight_of(layer.output)[:, layer.columns[numbers].flatten()] = 0
 
 
 def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
@@ -147,12 +148,7 @@ def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
         values = cast(nn.Parameter, find.parameter(path)).data[columns]
         find.replace(path, nn.Parameter(values))
     find.replace(paths.output, take(layer.output, columns, dim=1))
-    counts: dict[str, int] = dict.fromkeys(_COUNTS, len(indices))
-    counts["all_head_size"] = len(columns)
-    counts["num_key_value_groups"] = max(len(indices) // max(len(keys), 1), 1)
-    for name in counts:
-        if isinstance(getattr(attention, name, None), int):
-            setattr(attention, name, counts[name])
+    _set_sizes(attention, len(indices), len(keys), len(columns))
     if family.position_bias:
         # hooks accumulate if a layer is cut again: each counts heads after the one before it
         attention.register_forward_pre_hook(
@@ -160,6 +156,18 @@ def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
         )
     if not indices and family.read_through == RETURNED:
         attention.forward = partial(_attend_to_nothing, attention, family)
+
+
+def _set_sizes(attention: Any, n_heads: int, n_keys: int, width: int) -> None:
+    """Set the sizes that a module of attention stores: those of its heads, and of their outputs."""
+    counts: dict[str, int] = dict.fromkeys(_COUNTS, n_heads)
+    counts |= dict.fromkeys(("all_head_size", "split_size"), width)
+    counts["num_key_value_groups"] = max(n_heads // max(n_keys, 1), 1)
+    for name in counts:
+        if isinstance(getattr(attention, name, None), int):
+            setattr(attention, name, counts[name])
+    if not n_heads and hasattr(attention, "split_size"):
+        attention.split_size = [0, 0, 0]  # one size of 0 makes one part
 
 
 def _rows_left(layer: LayerProjections, indices: list[int], keys: list[int]) -> dict[str, Tensor]:

@@ -38,7 +38,12 @@ from headroles.models.families import check_supported
 from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.loading.folders import languages_of
-from headroles.models.loading.targets import TargetTokenizer, target_of, with_languages
+from headroles.models.loading.targets import (
+    TargetTokenizer,
+    target_of,
+    target_of_own,
+    with_languages,
+)
 from headroles.models.loading.tokenizers import (
     check_tokenizer,
     doubts_about,
@@ -201,9 +206,9 @@ def load_encoder(
     options = options or ModelOptions()
     model, of_wrapper = unwrapped(model)
     if (function := function_of(model)) is not None:
-        if head != ENCODER or of.attention != OF_ENCODER:
+        if head != ENCODER:
             raise lacks_weights(function)
-        return _load_function(function, options)
+        return _load_function(function, options, of)
     doubts: list[str] = []
     if isinstance(model, PreTrainedModel):
         check_full_precision(model)
@@ -268,8 +273,10 @@ def check_is_model(model: Any) -> None:
         raise lacks_weights(function)
 
 
-def _load_function(given: AttentionFunction | SavedAttention, options: ModelOptions) -> LoadedModel:
-    """Load attention of the user's own in place of an encoder."""
+def _load_function(
+    given: AttentionFunction | SavedAttention, options: ModelOptions, of: TargetOptions
+) -> LoadedModel:
+    """Load attention of the user's own in place of a model."""
     device, alignment = choose_device(options.device), getattr(given, "alignment", None)
     by_words = None
     if isinstance(given, SavedAttention) and given.words is not None:
@@ -277,8 +284,20 @@ def _load_function(given: AttentionFunction | SavedAttention, options: ModelOpti
         tokenizer = stand_in_tokenizer()
     else:
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
-    takes_types = by_words is None and "token_type_ids" in tokenizer.model_input_names
-    network = make_attention(given, tokenizer, takes_types, device)
+    target = None
+    if of.attention != OF_ENCODER:
+        tokenizer = with_languages(tokenizer, of)
+        target = target_of_own(tokenizer, options, of)
+    is_alone = by_words is None and target is None
+    takes_types = is_alone and "token_type_ids" in tokenizer.model_input_names
+    network = make_attention(
+        given,
+        tokenizer,
+        takes_types,
+        device,
+        of.attention,
+        None if target is None else (target.tokenizer, target.targets),
+    )
     return LoadedModel(
         attention=network,
         tokenizer=tokenizer,
@@ -294,9 +313,11 @@ def _load_function(given: AttentionFunction | SavedAttention, options: ModelOpti
             config_sha256=None,
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
+            target_tokenizer=_named(of.target_tokenizer),
             warnings=[],
         ),
         alignment=by_words,
+        target=target,
     )
 
 

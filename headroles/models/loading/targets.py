@@ -14,6 +14,7 @@ from headroles.errors import ModelError, UsageError
 from headroles.models.heads.stack import Stack
 from headroles.models.loading.tokenizers import (
     check_tokenizer,
+    fit_to_words,
     load_tokenizer,
     tokenizer_digest,
 )
@@ -75,6 +76,38 @@ def target_of(
     Raises ModelError for a model that names no first token of targets, UsageError for a tokenizer
     of several languages without that of targets, and TokenizerError as `load_encoder`.
     """
+    target = _tokenizer_of_targets(tokenizer, options, of)
+    check_tokenizer(target, stack.whole, str(target.name_or_path))
+    config: Any = stack.whole.config
+    start = None if config.model_type in _WRAPS else config.decoder_start_token_id
+    if start is None and config.model_type not in _WRAPS:
+        raise ModelError(
+            "the configuration has no decoder_start_token_id, with which targets begin; add it to "
+            "config.json"
+        )
+    return TargetTokenizer(
+        fit(target), Targets(cast("int | None", start), of.target_rows == "output")
+    )
+
+
+def target_of_own(
+    tokenizer: PreTrainedTokenizerBase, options: ModelOptions, of: TargetOptions
+) -> TargetTokenizer:
+    """Return the tokenizer of the targets of attention of the user's own.
+
+    Inputs of the decoder begin with the first special token that the tokenizer has of those that
+    begin a text, are padding, classify a text, or end it.
+    """
+    target = _tokenizer_of_targets(tokenizer, options, of)
+    names = ("bos", "pad", "cls", "eos")
+    known = (getattr(target, f"{name}_token_id", None) for name in names)
+    start = next((number for number in known if number is not None), 0)
+    return TargetTokenizer(fit_to_words(target), Targets(start, of.target_rows == "output"))
+
+
+def _tokenizer_of_targets(
+    tokenizer: PreTrainedTokenizerBase, options: ModelOptions, of: TargetOptions
+) -> PreTrainedTokenizerBase:
     if of.target_tokenizer is not None:
         target = load_tokenizer(of.target_tokenizer, options)
     else:
@@ -87,14 +120,4 @@ def target_of(
         switch: Any = getattr(target, "_switch_to_target_mode", None)
         if switch is not None:
             switch()
-    check_tokenizer(target, stack.whole, str(target.name_or_path))
-    config: Any = stack.whole.config
-    start = None if config.model_type in _WRAPS else config.decoder_start_token_id
-    if start is None and config.model_type not in _WRAPS:
-        raise ModelError(
-            "the configuration has no decoder_start_token_id, with which targets begin; add it to "
-            "config.json"
-        )
-    return TargetTokenizer(
-        fit(target), Targets(cast("int | None", start), of.target_rows == "output")
-    )
+    return target

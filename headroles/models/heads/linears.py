@@ -1,0 +1,49 @@
+"""Linear maps of either kind: GPT-2 keeps the weights of its own transposed."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
+
+Linear: TypeAlias = nn.Linear | Conv1D
+"""A linear map; ``Conv1D`` is that of GPT-2."""
+_Kind = TypeVar("_Kind", bound=Linear)
+
+
+def weight_of(linear: Linear) -> Tensor:
+    """Return the weight (outputs, inputs) of a linear map; changes of it change the map."""
+    return linear.weight.T if isinstance(linear, Conv1D) else linear.weight
+
+
+def unset(n_inputs: int, n_outputs: int, bias: bool) -> nn.Linear:
+    """Return a linear map whose weights are still to be set."""
+    made = nn.Linear(1, 1, bias=bias)
+    made.in_features, made.out_features = n_inputs, n_outputs
+    made.weight = nn.Parameter(torch.empty(n_outputs, n_inputs))
+    if bias:
+        made.bias = nn.Parameter(torch.empty(n_outputs))
+    return made
+
+
+def take(linear: _Kind, numbers: Tensor, dim: int) -> _Kind:
+    """Return ``linear`` with only the outputs (dim 0) or inputs (dim 1) of these numbers.
+
+    ``Conv1D`` fails without any input: an `nn.Linear` takes its place.
+    """
+    weight = weight_of(linear).detach().index_select(dim, numbers)
+    made: Linear
+    if isinstance(linear, Conv1D) and weight.shape[1]:
+        made = Conv1D(1, 1)  # type: ignore[no-untyped-call]
+        made.nx, made.nf = weight.shape[1], weight.shape[0]
+        weight = weight.T.contiguous()
+    else:
+        made = unset(weight.shape[1], weight.shape[0], linear.bias is not None)
+    made.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)
+    if linear.bias is not None:
+        bias = linear.bias.detach()
+        values = bias.clone() if dim == 1 else bias.index_select(0, numbers)
+        made.bias = nn.Parameter(values, requires_grad=linear.bias.requires_grad)
+    return cast(_Kind, made.train(linear.training))
