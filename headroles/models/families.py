@@ -315,31 +315,16 @@ FAMILIES = {
 }
 """Families that the tests check, by ``model_type``."""
 
-_ROTARY = "rotary positions"
 DECODERS = {
-    **{
-        kind: Family(kind, _LLAMA_PATHS, positions=_ROTARY)
-        for kind in ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2")
-    },
-    "opt": Family(
+    "opt": _decoder(
         "opt", _inside("decoder.layers.{}.self_attn", "q_proj", "k_proj", "v_proj", "out_proj")
     ),
-    "gpt_neo": Family(
+    "gpt_neo": _decoder(
         "gpt_neo", _inside("h.{}.attn.attention", "q_proj", "k_proj", "v_proj", "out_proj")
     ),
-    "gpt_neox": Family(
-        "gpt_neox",
-        _fused(
-            "layers.{}.attention.query_key_value",
-            "layers.{}.attention.dense",
-            "heads",
-        ),
-        positions=_ROTARY,
-    ),
     "bloom": Family("bloom", None, "its bias of distances is made for all its heads together"),
-    "gpt2": Family("gpt2", None, "its projections are transposed (Conv1D)"),
 }
-"""Decoders whose projections are known, by ``model_type``; all others can be scored too."""
+"""Further decoders whose projections are known, by ``model_type``; all others can be scored too."""
 
 _BLOCK_SPARSE = (
     "its block-sparse attention never forms the weights of a whole row; with attention_type "

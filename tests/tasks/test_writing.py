@@ -20,6 +20,8 @@ from headroles import load_model
 from headroles.errors import CorpusError, ModelError, ModelSupportError, UsageError
 from headroles.models.attention.reader import open_reader
 from headroles.models.families import DECODERS as KNOWN
+from headroles.models.families import FAMILIES
+from headroles.models.heads.linears import weight_of
 from headroles.models.heads.shared_passes import order_of
 from headroles.models.heads.surgery import remove_rows, zero_heads
 from headroles.models.loading.encoder import load_encoder
@@ -343,7 +345,10 @@ def test_decoders_are_asked_for_each_next_piece(tmp_path: Path) -> None:
     assert not np.allclose(found.losses[:, 0], found.losses[:, 1])
 
 
-@pytest.mark.parametrize("kind", [kind for kind, one in KNOWN.items() if one.paths is not None])
+KINDS = [kind for kind, one in (FAMILIES | KNOWN).items() if one.is_decoder]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_heads_of_decoders_are_slices_before_the_output(kind: str, tmp_path: Path) -> None:
     """Their derivatives are those of finite differences, and removal is zero."""
     smooth = {"activation_function": "gelu"} if kind == "opt" else {}
@@ -360,7 +365,7 @@ def test_heads_of_decoders_are_slices_before_the_output(kind: str, tmp_path: Pat
     found = run.outcomes(torch.cat([settings(run), settings(run, (1, 2))])).losses
     path = run.encoder.stack.paths.output.format(1)
     linear = cast(nn.Linear, model.base_model.get_submodule(path))
-    size = linear.in_features // 4
+    size = weight_of(linear).shape[1] // 4
     with linear.register_forward_pre_hook(
         lambda _, given: (given[0].index_fill(-1, torch.arange(2 * size, 3 * size), 0),)
     ):
@@ -389,11 +394,11 @@ def test_heads_of_decoders_are_slices_before_the_output(kind: str, tmp_path: Pat
     assert smaller.outcomes_unmasked().losses[:, 0] == near(found[:, 1], 10 * WEIGHTS)
 
 
-def test_transposed_projections_are_refused(tmp_path: Path) -> None:
-    model = hf.GPT2LMHeadModel(hf.GPT2Config(**DECODERS["gpt2"][0])).eval()
+def test_decoders_without_projections_of_heads_are_refused(tmp_path: Path) -> None:
+    model = hf.BloomForCausalLM(hf.BloomConfig(**DECODERS["bloom"][0])).eval()
     file = tmp_path / "plain.txt"
     file.write_text("the cat\nit is\n", "utf-8")
-    with pytest.raises(ModelSupportError, match=r"not possible for gpt2: its projections are tra"):
+    with pytest.raises(ModelSupportError, match=r"not possible for bloom: its bias of distances"):
         open_run(save(model, tmp_path / "model"), file, RunOptions()).outcomes_unmasked()
 
 
