@@ -134,10 +134,10 @@ class Sharing:
         part = self.corpus_part
         if part is None:
             return whole
-        return filter(None, (taken[part.number - 1] for taken in deal(whole, part.of)))
+        return filter(None, (taken[part.number - 1] for _, taken in deal(whole, part.of)))
 
-    def of_processes(self, shares: Iterator[Share]) -> Iterator[list[Share | None]]:
-        """Yield, for each share of the run, what each of its processes scores of it."""
+    def of_processes(self, shares: Iterator[Share]) -> Iterator[tuple[Share, list[Share | None]]]:
+        """Yield each share of the run with what each of its processes scores of it."""
         return deal(shares, 1 if self.team is None else self.team.count)
 
     @property

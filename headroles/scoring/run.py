@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import tee
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -497,7 +496,7 @@ class ScoringRun:
         Every process cuts divided windows, whose batches follow from the lengths of all examples.
         """
         windows = windows_of(self.corpus, self.options.pairing, self._n_examples_at_once)
-        for share, taken in self._dealt(windows):
+        for share, taken in self._sharing.of_processes(self._sharing.of_run(windows)):
             shares, mine = [one for one in taken if one], taken[self._sharing.index]
             work = _Work(not share.divisions, [one.name for one in shares])
             self._work.append(work)
@@ -514,11 +513,6 @@ class ScoringRun:
             elif mine is not None:
                 counts = cut if mine.is_first else Record()
                 yield partial(self._launch, mine, examples, batches, counts, saved)
-
-    def _dealt(self, windows: Iterator[Window]) -> Iterator[tuple[Share, list[Share | None]]]:
-        """Yield each share of the run with what each of its processes scores of it."""
-        of_run, copies = tee(self._sharing.of_run(windows))
-        return zip(of_run, self._sharing.of_processes(copies), strict=True)
 
     def _cut(self, window: Window) -> tuple[list[EncodedExample], Record]:
         """Cut a window into word pieces; return its examples, and counts of pieces and skips."""

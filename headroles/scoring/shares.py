@@ -62,8 +62,8 @@ class Share:
         return sorted(chain.from_iterable(self.batches_of(batches)))
 
 
-def deal(shares: Iterator[Share], n_takers: int) -> Iterator[list[Share | None]]:
-    """Yield, for one share after the other, what each taker gets of it.
+def deal(shares: Iterator[Share], n_takers: int) -> Iterator[tuple[Share, list[Share | None]]]:
+    """Yield one share after the other with what each taker gets of it.
 
     Each share goes to one taker, in turn; the last ones, which may be too few for all, are divided
     among all takers.
@@ -72,11 +72,11 @@ def deal(shares: Iterator[Share], n_takers: int) -> Iterator[list[Share | None]]
     for share in shares:
         if len(waiting) == n_takers:
             for taker, whole in enumerate(waiting):
-                yield [whole if k == taker else None for k in range(n_takers)]
+                yield whole, [whole if k == taker else None for k in range(n_takers)]
             waiting = []
         waiting.append(share)
     for share in waiting:
-        yield [*share.divided(n_takers)]
+        yield share, [*share.divided(n_takers)]
 
 
 def put_together(parts: Sequence[HeadScores], places: Sequence[Sequence[int]]) -> HeadScores:

@@ -291,11 +291,11 @@ def test_every_batch_is_dealt_out_once(n: int, n_parts: int, count: int, data: A
     windows = [Share(Window(k, 0, [])) for k in range(n)]
     found: Counter[tuple[int, int]] = Counter()
     names: Counter[str] = Counter()
-    for taken in deal(iter(windows), n_parts):
+    for _, taken in deal(iter(windows), n_parts):
         of_parts = [share for share in taken if share]
         assert sum(share.is_first for share in of_parts) == 1
         for part in of_parts:
-            (of_processes,) = deal(iter([part]), count)
+            ((_, of_processes),) = deal(iter([part]), count)
             for share in filter(None, of_processes):
                 number = share.window.number
                 names[share.name] += 1
@@ -306,9 +306,9 @@ def test_every_batch_is_dealt_out_once(n: int, n_parts: int, count: int, data: A
 
 def test_only_the_last_windows_are_divided() -> None:
     windows = [Share(Window(k, 0, [])) for k in range(5)]
-    dealt = [[share and share.name for share in taken] for taken in deal(iter(windows), 2)]
+    dealt = [[share and share.name for share in taken] for _, taken in deal(iter(windows), 2)]
     assert dealt == [["0", None], [None, "1"], ["2", None], [None, "3"], ["4-1of2", "4-2of2"]]
-    assert [one.name for (one,) in deal(iter(windows), 1) if one] == ["0", "1", "2", "3", "4"]
+    assert [one.name for _, (one,) in deal(iter(windows), 1) if one] == ["0", "1", "2", "3", "4"]
 
 
 def test_a_window_is_read_back_as_it_was(scoring: Scoring) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +37,7 @@ from headroles.roles.contrasts import (
 from headroles.scoring import windows
 from headroles.scoring.options import ScoreOptions
 from headroles.scoring.run import ScoringRun, open_scoring
-from headroles.scoring.windows import WindowScorer, windows_of
+from headroles.scoring.windows import Window, WindowScorer, windows_of
 from tests import noise
 from tests.conftest import CAT, conllu_sentence, make_bert, role_ids
 from tests.models.decoders import DECODERS, make_decoder
@@ -156,6 +157,23 @@ def test_windows_do_not_matter(
         scoring.write(tmp_path)
     assert pq.ParquetFile(tmp_path / "scores.parquet").num_row_groups > 5
     assert_same(scores, HeadScores.load(tmp_path))
+
+
+def test_windows_that_are_scored_are_let_go(
+    model: PreTrainedModel,
+    sample: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So that memory does not grow with the corpus: two windows wait, and one is cut ahead."""
+    monkeypatch.setattr("headroles.scoring.run.WINDOW_EXAMPLES", 2)
+    options = ScoreOptions(tokenizer=tokenizer, controls="none")
+    with open_scoring(model, read_conllu(sample), options) as scoring:
+        numbers = [
+            sum(isinstance(one, Window) for one in gc.get_objects()) for _ in scoring.blocks()
+        ]
+    assert len(numbers) > 10
+    assert max(numbers) <= 5
 
 
 def test_windows_of_long_examples_have_fewer(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
