@@ -221,8 +221,8 @@ def test_long_work_is_estimated_from_its_first_batches(
         for seconds, done in ((0, 500), (10, 505), (21, 510), (22, 511)):
             now = 100.0 + seconds
             report(done, 3510)
-    line = "about 1.8 hours left (510 of 3510 passes done); for less time: fewer --draws, fewer "
-    assert capsys.readouterr().err == f"{line}--examples, or fewer roles\n"
+    line = "about 1.8 hours left (510 of 3510 passes done); for less time: --quick, fewer --draws, "
+    assert capsys.readouterr().err == f"{line}--examples or --roles\n"
     now = 100.0
     with console.progress_bar("roles", "passes", cheaper) as report:
         for seconds, done in ((0, 0), (21, 500), (29, 600)):
