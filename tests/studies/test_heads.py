@@ -93,7 +93,7 @@ def copied(scores: HeadScores, n: int) -> HeadScores:
 
 
 def test_copies_of_a_corpus_add_no_evidence() -> None:
-    values = 3.3 + RNG.normal(size=(40, 1, 3, 1))
+    values = 4 + np.random.default_rng(0).normal(size=(40, 1, 3, 1))
     once = make_scores(values, ["local"], [f"d{k // 2}" for k in range(40)])
     once = replace(once, digests=tuple(map(str, range(40))), lengths=np.full(40, 20))
     four = copied(once, 4)

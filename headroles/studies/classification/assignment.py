@@ -108,8 +108,8 @@ class Classification:
 
     >>> from headroles import classify_heads
     >>> found = classify_heads(model, corpus, roles="local,punctuation")
-    >>> found.scores
-    HeadScores(3 layers x 4 heads, 2 roles, 127 examples)
+    >>> found.scores.role_ids, found.scores.n_examples
+    (('local', 'punctuation'), 127)
     >>> found.roles.roles
     ('local', 'punctuation')
     """
