@@ -223,7 +223,7 @@ def _of_pairs(
 
 
 def _side_of(side: Any, name: str) -> Sentence:
-    """Return a source or a target. Raises CorpusError for what is no single sentence."""
+    """Return a source or a target. Raises CorpusError for a value that is not one sentence."""
     kind = "" if isinstance(side, str) else _kind_of_item(side)
     if kind and kind not in ("text", _PAIR):
         if len(sentences := [*_parsed(side, kind, name)]) == 1:

@@ -17,24 +17,12 @@ from headroles.studies.removals import without_each
 from headroles.tasks.options import RunOptions
 from headroles.tasks.running import TaskRun, open_run
 from tests.commands import run_well
-from tests.conftest import save
 from tests.rounding import near
 from tests.scoring.test_targets import PAIRS as ALIGNED
-from tests.tasks.test_writing import PAIRS, make_translator
+from tests.tasks.test_writing import pairs as pairs
+from tests.tasks.test_writing import translator as translator
 
 KINDS = {"encoder": 3, "decoder": 2, "cross": 2}
-
-
-@pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save(make_translator("marian"), tmp_path_factory.mktemp("models") / "marian")
-
-
-@pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("tasks") / "pairs.tsv"
-    file.write_text("".join(f"{s}\t{t}\n" for s, t in [("source", "target"), *PAIRS]), "utf-8")
-    return file
 
 
 @pytest.fixture(scope="module")
