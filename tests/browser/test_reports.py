@@ -214,6 +214,14 @@ sentence => {
 """
 """How many points of arcs lie on words of a sentence."""
 
+DRAWN = """
+sentence => [
+  sentence.querySelectorAll("polygon").length,
+  [...sentence.querySelectorAll("path")].map((path) => path.getAttribute("d")),
+]
+"""
+"""Tips and arcs at one moment, since a word under the mouse redraws them."""
+
 
 def test_arcs_point_to_words_and_strike_none(
     open_page: Open, reports: dict[str, Path], width: int
@@ -228,10 +236,9 @@ def test_arcs_point_to_words_and_strike_none(
         for sentence in panel(page).locator(".sentence").all():
             sentence.scroll_into_view_if_needed()
             assert sentence.evaluate(STRUCK) == 0
-            paths = sentence.locator("path")
-            assert sentence.locator("polygon").count() == paths.count()
-            n_arcs += paths.count()
-            drawn = paths.evaluate_all("all => all.map(e => e.getAttribute('d'))")
+            n_tips, drawn = sentence.evaluate(DRAWN)
+            assert n_tips == len(drawn)
+            n_arcs += len(drawn)
             n_split += sum(path.count("M") == 2 for path in drawn)
     assert n_arcs
     assert n_split or width > 400
