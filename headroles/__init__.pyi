@@ -58,8 +58,8 @@ from headroles.studies.inspection.best import BestHeads as BestHeads
 from headroles.studies.inspection.best import BestOptions
 from headroles.studies.inspection.examples import Examples as Examples
 from headroles.studies.inspection.examples import SentenceOptions
+from headroles.studies.inspection.tokens import TokenGroupOptions
 from headroles.studies.inspection.tokens import TokenGroups as TokenGroups
-from headroles.studies.inspection.tokens import TokenOptions
 from headroles.studies.power import PowerAnalysis as PowerAnalysis
 from headroles.studies.power import PowerOptions
 from headroles.studies.profile import HeadProfile as HeadProfile
@@ -622,6 +622,10 @@ def measure_token_groups(
     alpha: float = 0.05,
     clusters: Literal["auto", "document", "none"] = "auto",
     duplicates: Literal["cluster", "keep"] = "cluster",
+    target_tokenizer: str | Path | PreTrainedTokenizerBase | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     dtype: Literal["float32", "bfloat16", "float16"] = "float32",
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -629,7 +633,7 @@ def measure_token_groups(
     device: str = "auto",
     batch_tokens: int | None = None,
     on_progress: OnProgress | None = None,
-    options: TokenOptions = ...,
+    options: TokenGroupOptions = ...,
 ) -> TokenGroups:
     """Measure attention to classifier tokens, separators, punctuation and other tokens."""
 

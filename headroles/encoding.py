@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
@@ -15,6 +15,7 @@ import numpy as np
 from headroles.arrays import IntArray
 from headroles.corpus import ROOT, Example, Sentence, Skipped
 from headroles.errors import TokenizerError, is_panic, lacks_memory
+from headroles.reach import TARGET
 from headroles.word_starts import joined_words, lone_spaces
 from headroles.wording import as_given, in_one_line
 
@@ -65,6 +66,29 @@ class EncodedExample:
     def has_text(self) -> bool:
         """Whether the text of its pieces is known, so that equal ids are equal tokens."""
         return bool((self.input_ids[self.words >= 0] != UNKNOWN_PIECE).any())
+
+    def part(self, sequence: int) -> EncodedExample:
+        """Return the source or the target of a pair by itself, and a single sequence as it is."""
+        if self.n_source is None:
+            return self
+        n_words = len(self.sentences[0].words)
+        tokens, words, before = slice(self.n_source), slice(n_words), np.array([0, 0])
+        if sequence == TARGET:
+            tokens, words = slice(self.n_source, None), slice(n_words, None)
+            before = np.array([self.n_source, n_words])
+        numbers, governors = self.words[tokens], self.governors[words]
+        return replace(
+            self,
+            input_ids=self.input_ids[tokens],
+            segments=np.where(self.segments[tokens] == SPECIAL, SPECIAL, 0),
+            words=np.where(numbers < 0, -1, numbers - before[1]),
+            starts=self.starts[words] - before[0],
+            sizes=self.sizes[words],
+            governors=np.where(governors == ROOT, ROOT, governors - before[1]),
+            relations=self.relations[words],
+            sentences=(self.sentences[sequence],),
+            n_source=None,
+        )
 
     @property
     def digest(self) -> str:

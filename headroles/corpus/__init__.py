@@ -5,7 +5,6 @@ from headroles.corpus.arcs import words_alone as words_alone
 from headroles.corpus.bitext import BITEXT as BITEXT
 from headroles.corpus.bitext import LINKS as LINKS
 from headroles.corpus.bitext import read_bitext as read_bitext
-from headroles.corpus.bitext import refuse_bitext as refuse_bitext
 from headroles.corpus.bitext import typed_pair as typed_pair
 from headroles.corpus.files import read_lines as read_lines
 from headroles.corpus.objects import make_corpus as make_corpus

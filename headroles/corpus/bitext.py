@@ -24,7 +24,6 @@ from headroles.corpus.spacing import TEXT, SpacingOptions, spaces_by_script, wit
 from headroles.corpus.treebanks import SUFFIXES, read_conllu
 from headroles.errors import CorpusError, UsageError
 from headroles.options import Convert, path_text, takes
-from headroles.record import RecordedCorpus
 from headroles.wording import has_halves, shortened
 
 BITEXT, SUFFIX = "bitext", ".bitext"
@@ -115,12 +114,6 @@ def typed_pair(text: str, links_from: int = 0, spacing: Literal["text", "words"]
     pair = tuple(_pair_in(text, links, Place("pair", "the pair", links_from)))
     corpus = Corpus({"format": BITEXT, "scheme": OTHER}, lambda skipped: iter(pair), sentences=pair)
     return with_spacing(corpus, SpacingOptions(spacing=spacing))
-
-
-def refuse_bitext(record: RecordedCorpus) -> None:
-    """Raise UsageError for a bitext, where a model reads sentences of one language."""
-    if record.format == BITEXT:
-        raise UsageError("a bitext has sources and targets; give sentences, as in a treebank")
 
 
 class Place(NamedTuple):

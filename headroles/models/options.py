@@ -68,7 +68,7 @@ class TranslationOptions(LanguageOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetOptions(TranslationOptions):
+class KindOptions(LanguageOptions):
     """Options that choose the attention of an encoder-decoder."""
 
     title: ClassVar[str] = "Model"
@@ -76,6 +76,13 @@ class TargetOptions(TranslationOptions):
     attention: Literal["encoder", "decoder", "cross"] = "encoder"
     """Attention of an encoder-decoder that is read: in its encoder, in its decoder, or from the
     decoder to the encoder (cross); the last two need a bitext."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions(KindOptions, TranslationOptions):
+    """Options that choose the attention of an encoder-decoder, and the rows of target words."""
+
+    title: ClassVar[str] = "Model"
 
 
 @dataclass(frozen=True, kw_only=True)

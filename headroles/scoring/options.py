@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
+from headroles.corpus import BITEXT
 from headroles.errors import UsageError
-from headroles.models.options import WEIGHTS, TargetOptions
+from headroles.models.options import ENCODER, WEIGHTS, TargetOptions
 from headroles.options import Convert, Flag, Options, split_names
 from headroles.passes.options import PassOptions
+from headroles.record import RecordedCorpus
 from headroles.roles import BIAS, Role, RoleOptions
 from headroles.storage import plain
 
@@ -46,6 +48,25 @@ class PairingOptions(Options):
 
     pairing: Literal["adjacent", "none"] = "adjacent"
     """Whether two adjacent sentences make an example."""
+
+
+def is_read_as_bitext(corpus: RecordedCorpus, attention: str, pairing: str) -> bool:
+    """Tell whether examples are sources and targets.
+
+    Raises UsageError unless there is a bitext where the decoder of an encoder-decoder is read, and
+    nowhere else; and for its sentences one by one.
+    """
+    is_bitext = corpus.format == BITEXT
+    if (attention != ENCODER) != is_bitext:
+        raise UsageError(
+            "a bitext has sources and targets, which cross-attention and decoders read: score it "
+            "with `attention='cross'`, or 'decoder'"
+            if is_bitext
+            else f"{attention} attention needs sources and targets: give a bitext"
+        )
+    if is_bitext and pairing == "none":
+        raise UsageError("a bitext is of pairs; omit `pairing`")
+    return is_bitext
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ from headroles.models.attention.functions import SavedAttention
 from headroles.models.attention.reader import AttentionReader, open_reader
 from headroles.models.attention.stored import sentences_of_batch
 from headroles.models.loading.encoder import Attending, LoadedModel, load_encoder
-from headroles.models.options import CROSS, DECODER, ENCODER, TargetOptions
+from headroles.models.options import CROSS, DECODER, TargetOptions
 from headroles.options import fields_of, takes
 from headroles.passes.loop import Budget
 from headroles.passes.options import shown_in_notebooks
@@ -50,7 +50,7 @@ from headroles.roles import (
     with_class_rules,
     with_other_trees,
 )
-from headroles.scoring.options import HALF, TREES, CorpusPart, ScoreOptions
+from headroles.scoring.options import HALF, TREES, CorpusPart, ScoreOptions, is_read_as_bitext
 from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run_notes import advice_on_length
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
@@ -238,22 +238,9 @@ _OF_BITEXTS = {
 
 
 def _for_targets(options: ScoreOptions, corpus: PreparedCorpus) -> ScoreOptions:
-    """Return the options with the defaults of bitexts.
-
-    Raises UsageError unless there is a bitext where the decoder of an encoder-decoder is read.
-    """
-    is_bitext = corpus.record.format == BITEXT
-    if (options.attention != ENCODER) != is_bitext:
-        raise UsageError(
-            "a bitext has sources and targets, which cross-attention and decoders read: score it "
-            "with `attention='cross'`, or 'decoder'"
-            if is_bitext
-            else f"{options.attention} attention needs sources and targets: give a bitext"
-        )
-    if not is_bitext:
+    """Return the options with the defaults of bitexts. Raises errors as `is_read_as_bitext`."""
+    if not is_read_as_bitext(corpus.record, options.attention, options.pairing):
         return options
-    if options.pairing == "none":
-        raise UsageError("a bitext is of pairs; omit `pairing`")
     roles = options.roles or _OF_BITEXTS[options.attention]
     if options.attention == CROSS or not corpus.relations:
         return replace(options, relations=(), roles=roles)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict
@@ -13,7 +13,14 @@ import pandas as pd
 from msgspec import structs
 
 from headroles.arrays import BoolArray, Float32Array, FloatArray, IntArray
-from headroles.corpus import AnyCorpus, PreparedCorpus, as_corpus, prepared, refuse_bitext
+from headroles.corpus import (
+    AnyCorpus,
+    PreparedCorpus,
+    Sentence,
+    as_corpus,
+    make_examples,
+    prepared,
+)
 from headroles.drawing.style import (
     BRIGHT,
     DARK,
@@ -23,20 +30,22 @@ from headroles.drawing.style import (
     new_axes,
     several_axes,
 )
-from headroles.encoding import EncodedExample
+from headroles.encoding import PAIR_MASK, EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.inference.doubled import Clusters, find_clusters
+from headroles.models.options import CROSS, ENCODER, KindOptions, TargetOptions
 from headroles.options import takes
 from headroles.passes.options import PassOptions, shown_in_notebooks
+from headroles.reach import SOURCE, TARGET, Reach
 from headroles.record import PieceCounts, RecordedCorpus, RecordedModel
 from headroles.results.columns import TEXT, Column
 from headroles.results.columns import Axes as Combinations
 from headroles.results.consistency import Rule, around
 from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned, in_digits
-from headroles.roles import PaddedBatch
+from headroles.roles import BIAS, PaddedBatch, Scope
 from headroles.roles.catalogue import FrequencyOptions, count_words, find_marks, marks_in
-from headroles.scoring.options import PairingOptions
+from headroles.scoring.options import PairingOptions, is_read_as_bitext
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.studies.heads import (
     ESTIMATES,
@@ -84,6 +93,11 @@ QUANTITIES = (
 """Groups of tokens and their quantities, for an example and a layer."""
 _FEWEST_WORDS = 3
 """Words that a rank correlation takes."""
+_ATTENTION = {
+    "encoder": "attention",
+    "decoder": "attention of the decoder",
+    "cross": "attention to sources",
+}
 _LOOKS: dict[str, dict[str, Any]] = {
     "weights": {"color": DARK, "marker": "o"},
     "norms": {"color": BRIGHT, "marker": "s", "linestyle": "dashed"},
@@ -97,6 +111,13 @@ class TokenOptions(UnitOptions, FrequencyOptions, PairingOptions, PassOptions):
     title: ClassVar[str] = "Roles"
 
 
+@dataclass(frozen=True, kw_only=True)
+class TokenGroupOptions(TokenOptions, KindOptions):
+    """The same, of any attention of a model."""
+
+    title: ClassVar[str] = "Roles"
+
+
 class TokenFacts(TypedDict):
     """The units of the estimates: examples (``none``), or documents."""
 
@@ -105,14 +126,15 @@ class TokenFacts(TypedDict):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class TokenGroups(Result[TokenOptions, TokenFacts]):
+class TokenGroups(Result[TokenGroupOptions, TokenFacts]):
     """Attention to tokens of each kind, by weights and by norms (Kobayashi et al. 2020).
 
     ``frame`` has a row for each ``layer`` (a text, ``"all"`` for the mean over layers), ``group``
     and ``quantity``. Groups are ``classifier``, ``separators``, ``punctuation`` and ``other``
     tokens. Of each:
 
-    * ``tokens``: its share of the tokens, the share of uniform attention;
+    * ``tokens``: its share of uniform attention to the tokens in view, which is its share of the
+      tokens where each token sees all;
     * ``weights``: its share of a row of attention weights, the mean over rows and heads;
     * ``norms``: the same of norms of single heads, each row divided by its sum;
     * ``layer_norms``: the same of norms of all heads of the layer together;
@@ -121,7 +143,9 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
 
     ``weights_by_frequency`` and so on are Spearman's rank correlations, over the words of an
     example, between the frequency of a word and the mean over its pieces: for all ``words``, and
-    for ``other`` words, without punctuation.
+    for ``other`` words, without punctuation. Weights and norms are divided by uniform attention.
+
+    Cross-attention is to the tokens of sources, from all tokens of their targets.
 
     ``mean`` is over the ``n`` examples that have the group: shares of groups that some examples
     lack need not add up to 1. Intervals are robust to clusters, and NaN where there are fewer than
@@ -166,9 +190,9 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
         if self.facts["clustered_by"] != "none":
             documents = f" in {self.facts['n_clusters']} documents"
         yield (
-            f"Where the attention of {self.record.model.name} goes, averaged over layers, heads "
-            f"and {self.record.corpus.examples} examples{documents}. Norms are weights times the "
-            "length of what a token passes on."
+            f"Where the {_ATTENTION[self.record.model.attention]} of {self.record.model.name} "
+            f"goes, averaged over layers, heads and {self.record.corpus.examples} "
+            f"examples{documents}. Norms are weights times the length of what a token passes on."
         )
         table = self.summary()
         if ALL_LAYERS in set(self.frame["layer"]):
@@ -193,8 +217,10 @@ class TokenGroups(Result[TokenOptions, TokenFacts]):
         yield from map(Warned, warnings_of_run(self.record))
 
 
-@takes(TokenOptions)
-def measure_token_groups(model: Model, corpus: AnyCorpus, options: TokenOptions) -> TokenGroups:
+@takes(TokenGroupOptions)
+def measure_token_groups(
+    model: Model, corpus: AnyCorpus, options: TokenGroupOptions
+) -> TokenGroups:
     """Measure attention to classifier tokens, separators, punctuation and other tokens.
 
     Attention is measured by weights, and by norms: weights times the lengths ||f(x)|| of the
@@ -220,9 +246,10 @@ def measure_token_groups(model: Model, corpus: AnyCorpus, options: TokenOptions)
     {'classifier': 0.01, 'separators': 0.02, 'punctuation': 0.03, 'other': 0.94}
     """
     with shown_in_notebooks(options) as options, prepared(as_corpus(corpus)) as ready:
-        refuse_bitext(ready.record)
+        is_read_as_bitext(ready.record, options.attention, options.pairing)
+        of = options.as_group(TargetOptions)
         refuse_one_document(ready.record.documents, options)
-        read = read_corpus(model, ready, options)
+        read = read_corpus(model, ready, options, of)
     values, clusters = read.values, clusters_in(read.clusters, options)
     layers = [*map(str, range(values.shape[1] - 1)), ALL_LAYERS]
     rows = [(layer, *quantity) for layer in layers for quantity in QUANTITIES]
@@ -254,14 +281,23 @@ class TokenValues(NamedTuple):
     corpus: RecordedCorpus
 
 
-def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> TokenValues:
-    """Read the examples of a corpus, window after window. Raises CorpusError if there is none."""
+def read_corpus(
+    model: Model,
+    corpus: PreparedCorpus,
+    options: TokenOptions,
+    of: TargetOptions = TargetOptions(),  # noqa: B008 - it cannot change
+) -> TokenValues:
+    """Read the examples of a corpus, window after window. Raises CorpusError if there is none.
+
+    ``of`` chooses the attention of an encoder-decoder.
+    """
     from headroles.models.attention.reader import open_norms, open_reader  # which import torch
     from headroles.models.loading.encoder import load_encoder
     from headroles.passes.loop import Budget, passes_over
     from headroles.scoring.windows import windows_of
 
-    frequencies, encoder = count_words(options, corpus), load_encoder(model, options)
+    frequencies = count_words(options, _sentences_attended_to(corpus, of.attention))
+    encoder = load_encoder(model, options, of=of)
     skipped, rows, done = Counter(corpus.skipped), [], 0
     documents: list[str] = []
     digests: list[str] = []
@@ -271,10 +307,18 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
 
         def read(batch: ExampleBatch) -> list[Float32Array]:
             per_token = read_tokens(encoder, reader, norms, batch)
-            groups = groups_of(PaddedBatch(batch.examples)).swapaxes(0, 1)
+            keys = PaddedBatch([one.part(reader.reaches[0].keys) for one in batch.examples])
+            groups = groups_of(keys).swapaxes(0, 1)
+            uniform = uniform_shares(keys, reader.reaches)
             return [
-                values_of(each, weights[..., : len(each)], group[:, : len(each)], frequencies)
-                for each, weights, group in zip(batch.examples, per_token, groups, strict=True)
+                values_of(
+                    example,
+                    per_token[row, ..., : len(example)],
+                    groups[row, :, : len(example)],
+                    uniform[row, :, : len(example)],
+                    frequencies,
+                )
+                for row, example in enumerate(keys.examples)
             ]
 
         for window in windows_of(corpus, options.pairing):
@@ -303,10 +347,21 @@ def read_corpus(model: Model, corpus: PreparedCorpus, options: TokenOptions) -> 
     )
 
 
+def _sentences_attended_to(corpus: PreparedCorpus, attention: str) -> Iterable[Sentence]:
+    """Return all sentences of a treebank; of a bitext its sources, or its targets for a decoder."""
+    if attention == ENCODER:
+        return corpus
+    side = SOURCE if attention == CROSS else TARGET
+    pairs = (example.sentences for example in make_examples(corpus, "adjacent"))
+    return (pair[side] for pair in pairs if len(pair) > side)
+
+
 def read_tokens(
     encoder: LoadedModel, reader: AttentionReader, norms: NormReader, batch: ExampleBatch
 ) -> FloatArray:
     """Return (examples, layers, 4, tokens): the attention that each token gets, by `PER_TOKEN`.
+
+    Of a source and a target these are the tokens of the one that has the keys.
 
     ``weights`` and ``norms`` are means over heads and queries, ``layer_norms`` over queries, so
     that those of an example add up to 1; ``length`` is the mean of ||f|| over heads. Layers that
@@ -314,9 +369,12 @@ def read_tokens(
     """
     import torch
 
+    from headroles.models.attention.functions import masks_of
     from headroles.scoring.windows import check_finite
 
-    is_real = batch.inputs["attention_mask"].float()
+    # without this mask, attention is not put into rows of all tokens of a pair
+    inputs = {name: values for name, values in batch.inputs.items() if name != PAIR_MASK}
+    is_real = masks_of(inputs, encoder.stack.kind)[0].float()
     queries = is_real / is_real.sum(dim=1, keepdim=True)
     layers: list[torch.Tensor] = []
 
@@ -332,7 +390,7 @@ def read_tokens(
         shares.append(torch.einsum("bqk,bq->bk", norms.layer_norms(layer, weights), queries))
         layers.append(torch.stack([*shares, norms.lengths(layer).mean(dim=1)], dim=1))
 
-    reader.read(batch.inputs, take)
+    reader.read(inputs, take)
     per_token: FloatArray = torch.stack(layers, dim=1).cpu().numpy().astype(np.float64)
     has_heads = np.array([bool(heads) for heads in reader.remaining])
     check_finite(per_token[:, has_heads], batch.examples, encoder)
@@ -346,21 +404,40 @@ def groups_of(batch: PaddedBatch) -> BoolArray:
     return np.stack([batch.classifier, batch.separators, marks, words & ~marks])
 
 
+def uniform_shares(keys: PaddedBatch, reaches: Sequence[Reach]) -> FloatArray:
+    """Return (examples, layers, tokens): the mean share of each token in rows of equal weights.
+
+    Rows have weights for the tokens in view alone, so that the first tokens of a decoder get most.
+    """
+    lengths, by_reach = keys.lengths[:, None], dict[Reach, FloatArray]()
+    for reach in dict.fromkeys(reaches):
+        shares = keys.real / lengths
+        if reach.is_limited:
+            scope = Scope(keys, Reach(reach.back, reach.ahead), BIAS)
+            rows = scope.seen / np.maximum(scope.row_lengths, 1)[:, :, None]
+            shares = (rows * keys.real[:, :, None]).sum(axis=1) / lengths
+        by_reach[reach] = shares
+    return np.stack([by_reach[reach] for reach in reaches], axis=1)
+
+
 def values_of(
     example: EncodedExample,
     per_token: FloatArray,
     groups: BoolArray,
+    uniform: FloatArray,
     counts: Mapping[str, int],
 ) -> Float32Array:
     """Return (layers + 1, quantities) from (layers, 4, n) per token and groups (4, n).
 
-    They are NaN where the example has no such token, and in layers without heads.
+    ``uniform`` (layers, n) are the shares of uniform attention.
+
+    Quantities are NaN where the example has no such token, and in layers without heads.
     """
     columns = []
     for group in groups:
         shares = per_token[:, :-1, group].sum(axis=-1)
         lengths = per_token[:, -1:, group].sum(axis=-1) / max(1, group.sum())
-        of_group = [np.full_like(lengths, group.mean()), shares, lengths]
+        of_group = [uniform[:, group].sum(axis=-1, keepdims=True), shares, lengths]
         of_group.append(shares[:, 1:2] - shares[:, :1])
         columns.append(np.concatenate(of_group, axis=1))
         if not group.any():
@@ -369,7 +446,9 @@ def values_of(
     words = [word for sentence in example.sentences for word in sentence.words]
     frequency = np.array([counts.get(word.casefold(), 0) for word in words])[has_pieces]
     pieces = (example.words[:, None] == has_pieces) / example.sizes[has_pieces]
-    of_words = per_token @ pieces  # means over the pieces of a word
+    # the first tokens of a decoder are in view of most rows
+    beside_uniform = per_token[:, :-1] / uniform[:, None]
+    of_words = np.concatenate([beside_uniform, per_token[:, -1:]], axis=1) @ pieces  # their means
     is_other = ~marks_in(example)[has_pieces]
     for chosen in (np.ones_like(is_other), is_other):
         columns.append(rank_correlations(of_words[..., chosen], frequency[chosen]))

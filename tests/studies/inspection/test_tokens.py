@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from tokenizers import processors
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from headroles import make_corpus, measure_token_groups, read_conllu
+from headroles import make_corpus, measure_token_groups, read_bitext, read_conllu
 from headroles.corpus import Sentence
 from headroles.encoding import SPECIAL, EncodedExample, collate
-from headroles.errors import CorpusError, ModelError
+from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.attention.reader import open_norms, open_reader
 from headroles.models.heads.projections import find_projections
 from headroles.models.heads.stack import find_stack
@@ -34,8 +35,11 @@ from headroles.studies.inspection.tokens import (
     values_of,
 )
 from tests.conftest import flat, make_bert, make_tokenizer
+from tests.models.decoders import make_decoder
 from tests.models.families import HEADS, PROJECTED, make_model
 from tests.rounding import WEIGHTS, assert_same_sums, tolerance
+from tests.scoring.test_targets import PAIRS, Pair
+from tests.scoring.test_targets import make_model as make_translator
 
 
 def example_of(ids: list[int], words: list[int] | None = None, **said: Any) -> EncodedExample:
@@ -130,7 +134,8 @@ SHARES = np.array([0.3, 0.1, 0.05, 0.15, 0.05, 0.15, 0.2])
 def test_values_by_hand() -> None:
     """A word counts by the mean over its pieces; what has no frequency is the rarest."""
     per_token = np.stack([SHARES, SHARES[::-1], np.full(7, 1 / 7), np.arange(7.0)])[None]
-    values = values_of(BY_HAND, per_token, groups_of(PaddedBatch([BY_HAND]))[:, 0], COUNTS)
+    groups = groups_of(PaddedBatch([BY_HAND]))[:, 0]
+    values = values_of(BY_HAND, per_token, groups, np.full((1, 7), 1 / 7), COUNTS)
     np.testing.assert_array_equal(values[0], values[1])  # one layer is all layers
     found = dict(zip(QUANTITIES, values[0].tolist(), strict=True))
     of_words = [0.1, 0.05, 0.15, (0.05 + 0.15) / 2]
@@ -151,10 +156,150 @@ def test_values_by_hand() -> None:
     assert sum(found[group, "norms"] for group in GROUPS) == pytest.approx(1)
     # Groups that are not there are missing, and correlations where no frequency differs.
     groups = np.arange(4)[:, None] == np.full(7, 3)
-    values = values_of(BY_HAND, np.ones((2, 4, 7)), groups, {})[0]
+    values = values_of(BY_HAND, np.ones((2, 4, 7)), groups, np.full((2, 7), 1 / 7), {})[0]
     found = dict(zip(QUANTITIES, values, strict=True))
     missing = [found["classifier", "weights"], found["words", "weights_by_frequency"]]
     assert (np.isnan(missing).tolist(), found["other", "tokens"]) == ([True, True], 1)
+
+
+class Tokens:
+    """Tokens that attend, and the tokens that get attention, with their words and groups."""
+
+    def __init__(self, weights: np.ndarray, modules: list[nn.Module], words: list[int]) -> None:
+        """``weights`` (layers, heads, query, key); ``modules`` are the attention of each layer."""
+        self.weights, self.modules, self.words = weights.astype(np.float64), modules, words
+
+    def norms(self, outputs: dict[nn.Module, Tensor], names: tuple[str, str]) -> np.ndarray:
+        """Weights times the lengths of what a head passes on, each row divided by its sum."""
+        norms, heads = self.weights.copy(), self.weights.shape[1]
+        for layer, module in enumerate(self.modules):
+            value, output = (getattr(module, name) for name in names)
+            vectors, weight = outputs[value].double(), output.weight.detach().double()
+            size = weight.shape[1] // heads
+            for head in range(heads):
+                own = slice(head * size, (head + 1) * size)
+                for key in range(norms.shape[-1]):
+                    norms[layer, head, :, key] *= (weight[:, own] @ vectors[key, own]).norm().item()
+        return norms / norms.sum(-1, keepdims=True)
+
+    def expected(self, rows: np.ndarray, groups: dict[str, list[int]], counts: list[int]) -> Any:
+        """Shares by group, those of uniform attention, and correlations with frequency."""
+        n_queries, n_keys = rows.shape[-2:]
+        uniform = np.zeros((len(rows), n_keys))
+        for layer in range(len(rows)):
+            for query in range(n_queries):
+                seen = [k for k in range(n_keys) if self.weights[layer, :, query, k].any()]
+                uniform[layer, seen] += 1 / len(seen) / n_queries
+        shares = rows.mean(axis=(1, 2))
+        found = {(group, "tokens"): uniform[:, at].sum(1).mean() for group, at in groups.items()}
+        found |= {(group, "shares"): shares[:, at].sum(1).mean() for group, at in groups.items()}
+        if len(set(counts)) == 1 or len(counts) < 3:  # no correlation
+            return found
+        by_layer = []
+        for of_layer, equal in zip(shares, uniform, strict=True):
+            of_words = [
+                np.mean([of_layer[k] / equal[k] for k, own in enumerate(self.words) if own == word])
+                for word in range(len(counts))
+            ]
+            by_layer.append(spearmanr(of_words, counts).statistic)
+        return {**found, ("words", "shares_by_frequency"): np.mean(by_layer)}
+
+
+def assert_equals_loops(found: Any, expected: list[dict[str, Any]], quantity: str) -> None:
+    rows = found.frame[found.frame["layer"] == "all"].set_index(["group", "quantity"])["mean"]
+    for group, name in expected[0]:
+        values = [of_example.get((group, name), np.nan) for of_example in expected]
+        mean = rows[group, name.replace("shares", quantity)]
+        assert mean == pytest.approx(np.nanmean(values), rel=1e-4), (group, name)
+
+
+@pytest.mark.numbers
+@pytest.mark.parametrize("attention", ["cross", "decoder"])
+@pytest.mark.parametrize("kind", ["marian", "t5"])
+def test_tokens_of_sources_and_targets_equal_loops(
+    tmp_path: Path, kind: str, attention: str
+) -> None:
+    """Cross-attention goes to tokens of the source; of a decoder the first tokens are seen most."""
+    (tmp_path / "pairs.bitext").write_text("".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS))
+    model, tokenizer = make_translator(kind), make_tokenizer()
+    asked: Any = {"tokenizer": tokenizer, "attention": attention, "duplicates": "keep"}
+    found = measure_token_groups(model, read_bitext(tmp_path / "pairs.bitext"), **asked)
+    model.set_attn_implementation("eager")
+    side, names = int(attention == "decoder"), ("v", "o")
+    texts = [pair[side].split() for pair in PAIRS]
+    frequencies = Counter(word for text in texts for word in text)
+    expected: dict[str, list[dict[str, Any]]] = {"weights": [], "norms": []}
+    for pair, text in zip(PAIRS, texts, strict=True):
+        tokens = Pair(pair, tokenizer, by_output=False)
+        if kind == "t5":
+            layer, name = (0, "SelfAttention") if side else (1, "EncDecAttention")
+            modules = [getattr(block.layer[layer], name) for block in model.decoder.block]
+        else:
+            name, names = "self_attn" if side else "encoder_attn", ("v_proj", "out_proj")
+            modules = [getattr(block, name) for block in model.decoder.layers]
+        outputs: dict[nn.Module, Tensor] = {}
+
+        def keep(linear: Any, _: Any, output: Tensor, kept: Any = outputs) -> None:
+            kept[linear] = output[0].detach()
+
+        hooks = [getattr(module, names[0]).register_forward_hook(keep) for module in modules]
+        weights = tokens.attention(model, attention)
+        for hook in hooks:
+            hook.remove()
+        words = tokens.target_words if side else tokens.source_words
+        n_marks = [k for k, word in enumerate(words) if word >= 0 and not text[word].isalpha()]
+        special = [k for k, word in enumerate(words) if word < 0]
+        groups = {
+            "classifier": special[:1],
+            "separators": special[1:],
+            "punctuation": n_marks,
+            "other": [k for k in range(len(words)) if k not in {*n_marks, *special}],
+        }
+        groups = {group: at for group, at in groups.items() if at}
+        own, counts = Tokens(weights, modules, words), [frequencies[word] for word in text]
+        expected["weights"].append(own.expected(own.weights, groups, counts))
+        expected["norms"].append(own.expected(own.norms(outputs, names), groups, counts))
+    for quantity, of_examples in expected.items():
+        assert_equals_loops(found, of_examples, quantity)
+    where = "attention to sources" if attention == "cross" else "attention of the decoder"
+    assert f"Where the {where} of" in flat(found)
+
+
+@pytest.mark.numbers
+def test_tokens_of_decoders_with_windows_equal_loops() -> None:
+    """Uniform attention is that to the tokens in view: earlier ones, or those of a window."""
+    model, tokenizer = make_decoder("qwen3"), make_tokenizer()
+    texts = [pair[0].split() for pair in PAIRS]
+    corpus = make_corpus(
+        [
+            (text, [-1, *range(len(text) - 1)], ["root", *["dep"] * (len(text) - 1)])
+            for text in texts
+        ]
+    )
+    found = measure_token_groups(model, corpus, tokenizer=tokenizer, pairing="none")
+    model.set_attn_implementation("eager")
+    frequencies = Counter(word for text in texts for word in text)
+    expected = []
+    for text in texts:
+        cut = tokenizer(text, is_split_into_words=True, return_tensors="pt")
+        with torch.no_grad():
+            attentions = model(cut["input_ids"], output_attentions=True).attentions
+        words = [-1 if word is None else word for word in cut.word_ids()]
+        marks = [k for k, word in enumerate(words) if word >= 0 and not text[word].isalpha()]
+        other = [k for k, word in enumerate(words) if word >= 0 and k not in marks]
+        groups = {"classifier": [0], "separators": [len(words) - 1], "other": other}
+        own = Tokens(np.stack([layer[0].numpy() for layer in attentions]), [], words)
+        counts = [frequencies[word] for word in text]
+        expected.append(own.expected(own.weights, groups, counts))
+    assert_equals_loops(found, expected, "weights")
+
+
+def test_bitexts_and_attention_have_to_fit(bert_folder: Path, sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.bitext").write_text("".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS))
+    with pytest.raises(UsageError, match="a bitext has sources and targets"):
+        measure_token_groups(bert_folder, read_bitext(tmp_path / "pairs.bitext"))
+    with pytest.raises(UsageError, match="cross attention needs sources and targets: give a bite"):
+        measure_token_groups(bert_folder, read_conllu(sample), attention="cross")
 
 
 def test_rank_correlations_are_those_of_scipy() -> None:
