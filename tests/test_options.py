@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import headroles as hr
 from headroles.cli.app import app
-from headroles.cli.flags import GroupedCommand, with_flags
+from headroles.cli.flags import GroupedCommand, help_of, with_flags
 from headroles.corpus.tables import named_columns
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.options import (
@@ -170,8 +170,11 @@ def test_public_functions_show_every_option_with_its_default(function: Any) -> N
     ("name", "group"), [("score", ScoreOptions), ("classify", ClassifyOptions)]
 )
 def test_commands_show_every_option_of_their_function(name: str, group: type[Options]) -> None:
-    shown = CliRunner().invoke(app, [name, "--help"]).output
-    assert all(one.flag in shown for one in fields_of(group))
+    in_short = CliRunner().invoke(app, [name, "--help"]).output
+    assert [one.flag for one in fields_of(group) if one.flag not in in_short] == []
+    in_full = CliRunner().invoke(app, [name, "--help-all"]).output
+    texts = [help_of(one).split()[0] for one in fields_of(group) if one.flag]
+    assert [one for one in texts if one not in in_full] == []
 
 
 def test_numbers_of_any_length(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,22 +80,84 @@ class LongRunOptions(ReportedOptions, ResumeOptions):
 MOST_USED = "Most used"
 SECTIONS = ("Arguments", MOST_USED, *TITLES, "Options")
 """Titles of the sections of a help, in order."""
-_MOST_USED = ("--out", "--report", "--parser", "--relations", "--roles")
+HELP_ALL = "--help-all"
+_MOST_USED = {
+    "--out",
+    "--report",
+    "--parser",
+    "--relations",
+    "--roles",
+    "--attention",
+    "--roles-from",
+    "--order",
+    "--orders",
+    "--share",
+    "--shares",
+    "--keep",
+    "--quick",
+    "--claims",
+    "--task",
+    "--write-links",
+}
+
+
+LONGEST_HELP = 60
+"""Lines that two screens show; of a longer help, most groups are lists of names."""
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help shows options under the titles of their groups."""
+    """A command whose help shows options under the titles of their groups.
+
+    A long help explains the options that are used most and names the others, which ``--help-all``
+    explains.
+    """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of the help."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        sections: dict[str, list[Any]] = {}
         for param in self.get_params(ctx):
-            if record := help_record(param, ctx):
+            if help_record(param, ctx):
                 title = MOST_USED if param.opts[0] in _MOST_USED else section_of(param)
-                sections.setdefault(title, []).append(record)
+                sections.setdefault(title, []).append(param)
+        whole = ctx.make_formatter()
+        self._write(sections, ctx, whole, explained=SECTIONS)
+        n_lines = whole.getvalue().count("\n")
+        if ctx.meta.get(HELP_ALL) or n_lines <= LONGEST_HELP:
+            formatter.write(whole.getvalue())
+        else:
+            self._write(sections, ctx, formatter, explained=("Arguments", MOST_USED, "Options"))
+
+    def _write(
+        self,
+        sections: dict[str, list[Any]],
+        ctx: Any,
+        formatter: Any,
+        explained: tuple[str, ...],
+    ) -> None:
         for title in sorted(sections, key=SECTIONS.index):
             with formatter.section(title):
-                formatter.write_dl(sections[title])
+                if title in explained:
+                    formatter.write_dl([help_record(one, ctx) for one in sections[title]])
+                else:
+                    names = ", ".join(one.opts[0] for one in sections[title])
+                    width = formatter.width - formatter.current_indent
+                    for line in textwrap.wrap(names, width, break_on_hyphens=False):
+                        formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+def _explain_all(ctx: typer.Context, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        ctx.meta[HELP_ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+_HELP_ALL: dict[str, Any] = {
+    "callback": _explain_all,
+    "is_eager": True,
+    "help": "Explain every option and exit.",
+    "rich_help_panel": "Options",
+}
 
 
 def help_record(param: Any, ctx: Any) -> tuple[str, str] | None:
@@ -129,7 +192,7 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         field.name: field for group in groups.values() for field in fields_of(group) if field.flag
     }
 
-    def run(**values: Any) -> None:
+    def run(help_all: bool, **values: Any) -> None:  # which ends the program before
         flag_values = {name: values.pop(name) for name in flagged}
         for name, group in groups.items():
             names = [field.name for field in fields_of(group) if field.flag]
@@ -141,8 +204,15 @@ def with_flags(function: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in parameters.items()
         if name not in groups
     ]
+    help_all = inspect.Parameter(
+        "help_all",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=False,
+        annotation=Annotated[bool, typer.Option(HELP_ALL, **_HELP_ALL)],
+    )
+    flags = [*map(_flag, flagged.values()), help_all]
     command: Any = run
-    command.__signature__ = inspect.Signature([*arguments, *map(_flag, flagged.values())])
+    command.__signature__ = inspect.Signature([*arguments, *flags])
     command.__doc__ = function.__doc__
     return run
 

@@ -21,6 +21,8 @@ from rich.console import Console
 
 from headroles import HeadScores, RoleTable
 from headroles.cli import console
+from headroles.cli.app import COMMANDS
+from headroles.cli.flags import LONGEST_HELP
 from headroles.corpus import make_corpus
 from headroles.registry import find_command
 from headroles.storage import plain
@@ -231,8 +233,14 @@ def test_long_work_is_estimated_from_its_first_batches(
     assert capsys.readouterr().err == ""  # which ends in a minute
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_two_screens(name: str) -> None:
+    assert run(name, "--help").stdout.count("\n") <= LONGEST_HELP
+    assert "Explain every option" in run(name, "--help").stdout
+
+
 def test_help_begins_with_the_flags_that_people_need() -> None:
-    shown = run("classify", "--help").stdout
+    shown = run("classify", "--help-all").stdout
     first = shown[shown.index("Most used:") : shown.index("Corpus:")]
     for flag in ("--out", "--parser", "--relations", "--roles", "--report"):
         assert f"  {flag} " in first

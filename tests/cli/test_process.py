@@ -128,7 +128,7 @@ def test_the_date_of_figures_that_is_no_number(
 def test_python_without_docstrings(bert_folder: Path, treebank: Path) -> None:
     """Help works, and a library that cannot do without them is named."""
     command = [sys.executable, "-OO", "-m", "headroles", "score"]
-    helped = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
+    helped = subprocess.run([*command, "--help-all"], capture_output=True, text=True, check=True)
     assert "Replace results in the folder." in helped.stdout
     command += [str(bert_folder), str(treebank), "--out", "unwritten"]
     done = subprocess.run(command, capture_output=True, text=True)
