@@ -76,7 +76,7 @@ from headroles.studies.sharing.collaborate import CollaborateOptions
 from headroles.studies.sharing.collaborate import Collaboration as Collaboration
 from headroles.studies.sharing.redundancy import Redundancy as Redundancy
 from headroles.studies.sharing.redundancy import RedundancyOptions
-from headroles.testing.options import CorrectionOptions, UnitOptions
+from headroles.testing.options import CorrectionOptions
 
 __version__: str
 __all__ = [
@@ -363,10 +363,16 @@ def describe_heads(
     scores: HeadScores,
     head: tuple[int, int] | None = None,
     *,
+    threshold: float | None = None,
+    offset_margin: float = 0.1,
+    distance_margin: float | None = None,
     alpha: float = 0.05,
     clusters: Literal["auto", "document", "none"] = "auto",
     duplicates: Literal["cluster", "keep"] = "cluster",
-    options: UnitOptions = ...,
+    correction: Literal["fdr_bh", "holm", "bonferroni", "fdr_by", "hochberg", "none"] = "fdr_bh",
+    test: Literal["t", "betting"] = "t",
+    preset: Literal["default", "published"] = "default",
+    options: AssignOptions = ...,
 ) -> HeadProfile | HeadDescription:
     """Return means and intervals of the quantities that describe heads, or the roles of one head."""
 

@@ -109,7 +109,10 @@ def make_function(command: Command) -> Callable[..., None]:
                 bound.arguments["out"] = Claimed(folder)
             return study(*bound.args, **bound.kwargs, options=running)
 
-        about = {"unit": command.unit, "cheaper": command.cheaper}
+        cheaper = command.cheaper
+        if getattr(options, "quick", False):
+            cheaper = cheaper.removeprefix("`quick`, ")
+        about = {"unit": command.unit, "cheaper": cheaper}
         fill(arguments_of_call["out"], kinds, output, options, work, claim=claim, **about)
 
     command_function: Any = run

@@ -15,6 +15,7 @@ from headroles.results.consistency import Rule, around
 from headroles.results.result import NoFacts, Result
 from headroles.results.shown import Grid, Shown, Title
 from headroles.scoring.scores import HeadScores
+from headroles.studies.classification.role_table import AssignOptions
 from headroles.studies.heads import (
     ESTIMATES,
     HeadColumns,
@@ -66,9 +67,9 @@ class HeadDescription(Result[UnitOptions, NoFacts]):
         yield Grid(("quantity", *layers, "largest"), tuple(rows), left=frozenset(["largest"]))
 
 
-@takes(UnitOptions)
+@takes(AssignOptions)
 def describe_heads(
-    scores: HeadScores, head: tuple[int, int] | None = None, *, options: UnitOptions
+    scores: HeadScores, head: tuple[int, int] | None = None, *, options: AssignOptions
 ) -> HeadProfile | HeadDescription:
     """Return means and intervals of the quantities that describe heads, or the roles of one head.
 
@@ -76,12 +77,13 @@ def describe_heads(
         scores: from `score_heads`; without a ``head``, with the ``roles`` confidence, entropy or
             distance.
         head: layer and head, from 0, to return all roles of this head, as `assign_roles` tests them
-            by default, in a `HeadProfile`.
-        options: keyword arguments, described below.
+            with the same options, in a `HeadProfile`.
+        options: keyword arguments, described below; without a ``head`` alpha, clusters and
+            duplicates alone.
 
     Raises:
-        UsageError: a head that the model lacks, scores without such quantities, or examples that
-            cannot be clustered as asked.
+        UsageError: a head that the model lacks, scores without such quantities, examples that
+            cannot be clustered as asked, or options of tests without a head.
 
     With ``model`` an encoder with random weights:
 
@@ -93,6 +95,11 @@ def describe_heads(
     """
     if head is not None:
         return profile_head(scores, head, options)
+    units = options.as_group(UnitOptions)
+    if options != AssignOptions(**units.record()):
+        raise UsageError(
+            "thresholds, margins and tests are of the roles of one head: name it with `head`"
+        )
     columns = HeadColumns.from_scores(scores, described=True)
     if not columns.roles:
         raise UsageError(
@@ -100,10 +107,8 @@ def describe_heads(
             "`roles='confidence,entropy,distance'`, or see the roles of one head with: headroles "
             "describe DIR --head LAYER-HEAD"
         )
-    clusters = clusters_in(scores.clusters, options)
-    estimates = estimates_of(columns.values(scores), clusters, options.alpha)
+    clusters = clusters_in(scores.clusters, units)
+    estimates = estimates_of(columns.values(scores), clusters, units.alpha)
     frame = pd.DataFrame({**columns.labels, **estimates})
-    warnings = [*warn_of_doubled(scores.clusters, options)]
-    return HeadDescription.made(
-        frame, options, sources={"scores": scores.record}, warnings=warnings
-    )
+    warnings = [*warn_of_doubled(scores.clusters, units)]
+    return HeadDescription.made(frame, units, sources={"scores": scores.record}, warnings=warnings)

@@ -16,12 +16,11 @@ from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Verbatim
 from headroles.scoring.scores import HeadScores
 from headroles.studies.classification.assignment import assign_roles
-from headroles.studies.classification.role_table import RoleTable, digits, unit_of
+from headroles.studies.classification.role_table import AssignOptions, RoleTable, digits, unit_of
 from headroles.studies.evidence import STEPS
 from headroles.studies.heads import ScoreLevel
 from headroles.studies.inspection.examples import SentenceOptions, find_examples
 from headroles.testing.evidence import ANSWERS, NO, ROLE_ANSWERS, UNDECIDED, YES
-from headroles.testing.options import UnitOptions
 from headroles.wording import head_name
 
 _OF_TABLE = (
@@ -41,7 +40,7 @@ class ProfileFacts(ScoreLevel):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class HeadProfile(Result[UnitOptions, ProfileFacts]):
+class HeadProfile(Result[AssignOptions, ProfileFacts]):
     """The roles of one head, one row each: those that it has first, farthest beyond distance first.
 
     Columns are those of role tables, over all heads of which the tests were corrected. ``rank`` is
@@ -113,9 +112,9 @@ class HeadProfile(Result[UnitOptions, ProfileFacts]):
         return Grid(grid.columns, texts, grid.left, view="long")
 
 
-def profile_head(scores: HeadScores, head: Head, options: UnitOptions) -> HeadProfile:
-    """Return the roles of a head, tested among all heads as `assign_roles` does by default."""
-    table = assign_roles(scores, **options.as_group(UnitOptions).record())
+def profile_head(scores: HeadScores, head: Head, options: AssignOptions) -> HeadProfile:
+    """Return the roles of a head, tested among all heads as `assign_roles` does."""
+    table = assign_roles(scores, options=options.as_group(AssignOptions))
     layer, number = map(int, head)
     ranked = table.frame.assign(rank=_ranks(table))
     rows = ranked[(ranked["layer"] == layer) & (ranked["head"] == number)]

@@ -115,7 +115,7 @@ STUDIES = {
         companions=({"roles": "local"},),
     ),
     "best": Study(hr.find_best_heads, OF_HITS, settings=({"top": 2},)),
-    "describe": Study(hr.describe_heads, OF_HITS),
+    "describe": Study(hr.describe_heads, [{"scores": one, "head": (0, 1)} for one in BOTH]),
     "plan": Study(hr.power_analysis, OF_BOTH),
     "compare": Study(hr.compare_roles, [{"before": one, "after": f"LATER {one}"} for one in BOTH]),
     "replicate": Study(

@@ -55,6 +55,15 @@ def test_the_screen_says_what_the_head_does(profile: HeadProfile) -> None:
     assert str(other).startswith("Its strongest other use: neighbouring words (4.")
 
 
+def test_roles_are_tested_as_asked() -> None:
+    values = np.random.default_rng(0).normal(4, 0.1, size=(60, 1, 2, 1)).astype(np.float32)
+    scores = make_scores(values, ["local"])
+    assert describe_heads(scores, (0, 1)).frame["answer"].tolist() == ["yes"]
+    assert describe_heads(scores, (0, 1), threshold=5).frame["answer"].tolist() == ["no"]
+    with pytest.raises(UsageError, match="tests are of the roles of one head: name it with `head`"):
+        describe_heads(scores, threshold=5)
+
+
 def test_a_head_that_the_model_lacks_is_refused() -> None:
     scores = make_scores(np.ones((12, 2, 3, 1)), ["local"])
     with pytest.raises(UsageError, match=r"no head 2-0; the model has layers 0 to 1 of 3 heads"):
