@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import headroles as hr
+from tests.conftest import save as save_bare
 from tests.docs.pages import REPOSITORY
+from tests.models.decoders import make_decoder
 from tests.scoring.test_targets import PAIRS, make_model
 from tests.tasks.conftest import SENTENCES, make_task_model, save
 
@@ -64,6 +66,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in TASKS:
         (folder / name).write_text("sentence\tlabel\n" + "".join(rows * 2))
     save(make_model("bart"), folder / "TRANSLATOR")
+    save_bare(make_decoder("gpt2"), folder / "gpt2")
     bitext = "".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS)
     (folder / "pairs.bitext").write_text(bitext, "utf-8")
     (folder / "my_roles.py").write_text(OWN_ROLE)
