@@ -38,6 +38,7 @@ from headroles.roles.role import Role as Role
 from headroles.roles.rules import N_RULES as N_RULES
 from headroles.roles.rules import ClassRules as ClassRules
 from headroles.roles.rules import Nearest as Nearest
+from headroles.roles.rules import find_homes as find_homes
 from headroles.roles.rules import nearest_words as nearest_words
 from headroles.roles.score import BIAS as BIAS
 from headroles.roles.score import EXCESS as EXCESS

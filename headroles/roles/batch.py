@@ -37,7 +37,7 @@ FARTHEST = 5
 OFFSETS = tuple(k for k in range(-FARTHEST, FARTHEST + 1) if k)
 """Offsets in words that are tried."""
 OFFSETS_ACROSS = tuple(range(-FARTHEST, FARTHEST))
-"""As many offsets from the same place in a source, which is one of them."""
+"""As many offsets from the same part of a source, which is one of them."""
 PADDING = -2  # beside the segments 0, 1 and SPECIAL
 
 
@@ -120,6 +120,11 @@ class PaddedBatch(Cached):
     def words_before(self) -> IntArray:
         """(B,): number of words of the first sentence, after which those of a target count."""
         return np.array([len(example.sentences[0].words) for example in self.examples])
+
+    @cached_property
+    def n_words(self) -> IntArray:
+        """(B,): number of words of each example."""
+        return np.array([len(example.starts) for example in self.examples])
 
     @cached_property
     def in_words(self) -> BoolArray:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated, Any, ClassVar
 
-from headroles.corpus import Sentence
+from headroles.corpus import Sentence, make_examples
 from headroles.errors import CorpusError, UsageError
 from headroles.options import DEFAULT, PUBLISHED, Convert, Field, fields_of
 from headroles.role_names import POOLED, relations_meant_by
@@ -152,12 +152,12 @@ def _named_in(roles: Sequence[Role], names: Collection[str], group: str) -> list
 
 
 def with_class_rules(
-    roles: Iterable[Role], sentences: Iterable[Sentence], source: str
+    roles: Iterable[Role], sentences: Iterable[Sentence], source: str, across: bool = False
 ) -> tuple[Role, ...]:
     """Return roles, of which those of pairs are compared with the nearest word of a class.
 
     The classes, from a ``source`` as in `classes_in`, are those of most partners in the
-    ``sentences``. Roles of pairs across two sentences have no such rule.
+    ``sentences``. Links are those within sentences, or ``across`` from targets to their sources.
     """
     every = tuple(roles)
     pairs = {
@@ -165,15 +165,22 @@ def with_class_rules(
         for role in every
         if isinstance(role.sieve, Pairs) and not role.measure_of
     }
-    finders = {sieve.find for sieve in pairs.values() if not sieve.find.is_across}
+    finders = {sieve.find for sieve in pairs.values() if across or not sieve.find.is_across}
     counts = {find: Counter[tuple[int, int, str]]() for find in finders}
-    for sentence in sentences if finders else ():
-        classes = classes_in(sentence, source)
+    examples = make_examples(sentences, "adjacent" if across else "none")
+    n_sentences = 2 if across else 1
+    for example in examples if finders else ():
+        if len(example.sentences) < n_sentences:
+            continue
+        by_sentence = [classes_in(sentence, source) for sentence in example.sentences]
+        of_firsts, of_seconds = by_sentence[0], by_sentence[-1]
         for find in finders:
-            for first, second, label in find.of_sentence(sentence):
-                counts[find][FORTH, label, classes[second]] += 1
-                counts[find][BACK, label, classes[first]] += 1
-                counts[find][EARLIER, label, classes[min(first, second)]] += 1
+            of_example = find.of_pair if across else find.of_sentence
+            for first, second, label in of_example(*example.sentences):
+                counts[find][FORTH, label, of_seconds[second]] += 1
+                counts[find][BACK, label, of_firsts[first]] += 1
+                if not across:
+                    counts[find][EARLIER, label, of_firsts[min(first, second)]] += 1
     found = []
     for role in every:
         if (sieve := pairs.get(id(role))) is None or sieve.find not in finders:

@@ -5,6 +5,9 @@ verb of most objects, so a head that finds as many need not know any syntax. A r
 query for the nearest word of one class, to the left, to the right or on either side, of two as near
 for the left one. The words are those of the query's sentence that have pieces and are in view.
 
+Between a source and a target, rules start at the word of the source at the same part of the
+sentence as the query, which is the nearest one if it is of the class.
+
 A rule finds only partners of its class, so that the classes of most partners of a role in the
 corpus have its best rule.
 """
@@ -45,6 +48,7 @@ _IN_WORDS = {
     "SCONJ": "subordinating conjunction",
     "SYM": "symbol",
     "VERB": "verb",
+    "X": "word (X)",
 }
 
 
@@ -105,13 +109,16 @@ class Places(NamedTuple):
         return sentences * len(self.words.numbers) + classes
 
     def nearest(
-        self, owners: IntArray, queries: IntArray, classes: IntArray
+        self, owners: IntArray, homes: IntArray, classes: IntArray, with_home: bool
     ) -> tuple[IntArray, IntArray]:
-        """Return the nearest words of ``classes`` to the left and the right, -1 without one."""
-        groups = self.groups(owners, queries, classes)
-        at, last = groups * self.n_words + queries, len(self.sorted) - 1
-        left = np.searchsorted(self.sorted, at, "left") - 1
-        right = np.searchsorted(self.sorted, at, "right")
+        """Return the nearest words of ``classes`` to the left and the right, -1 without one.
+
+        A home itself is found if ``with_home``.
+        """
+        groups = self.groups(owners, homes, classes)
+        at, last = groups * self.n_words + homes, len(self.sorted) - 1
+        left = np.searchsorted(self.sorted, at + with_home, "left") - 1
+        right = np.searchsorted(self.sorted, at - with_home, "right")
         found = []
         for index in (left, right):
             of_group, word = np.divmod(self.sorted[index.clip(0, last)], self.n_words)
@@ -173,33 +180,56 @@ def _slots(rules: Sequence[ClassRules], source: str, numbers: Mapping[str, int])
 def _sides_that_hit(scope: Scope, places: Places, ends: Ends) -> list[BoolArray]:
     """Tell for each of `SIDES` whether the nearest word of the partner's class is the partner."""
     owners, queries, partners = ends
-    of_queries, seen = places.ends(owners, queries), []
-    for found in places.nearest(owners, queries, places.words.classes[owners, partners]):
-        is_seen = scope.sees_words(owners, of_queries, places.ends(owners, found))
-        seen.append(np.where(is_seen, found, -1))
-    left, right = seen
-    return [found == partners for found in (left, right, nearer(queries, left, right))]
+    classes = places.words.classes[owners, partners]
+    return [found == partners for found in _in_view(scope, places, owners, queries, classes)]
 
 
-def nearest_words(batch: PaddedBatch, rules: ClassRules) -> IntArray:
+def nearest_words(scope: Scope, rules: ClassRules) -> IntArray:
     """Return the word (rules, W) that each rule finds for each word of the one example of a batch.
 
     -1 stands for no word.
     """
-    places = batch.of(find_places, rules.source)
+    places = scope.batch.of(find_places, rules.source)
     queries = np.arange(places.n_words)
     found = []
     for name in rules.classes:
-        left = right = np.full(len(queries), -1)
+        by_side = [np.full(len(queries), -1)] * len(SIDES)
         if (number := places.words.numbers.get(name)) is not None:
-            left, right = places.nearest(0 * queries, queries, np.full(len(queries), number))
-        found += [left, right, nearer(queries, left, right)]
+            classes = np.full(len(queries), number)
+            by_side = _in_view(scope, places, 0 * queries, queries, classes)
+        found += by_side
     return np.array(found, dtype=np.int64).reshape(-1, len(queries))
 
 
-def nearer(queries: IntArray, left: IntArray, right: IntArray) -> IntArray:
+def _in_view(
+    scope: Scope, places: Places, owners: IntArray, queries: IntArray, classes: IntArray
+) -> list[IntArray]:
+    """Return the words in view of queries that rules of some ``classes`` find, for each side."""
+    of_queries, homes, seen = places.ends(owners, queries), find_homes(scope, owners, queries), []
+    for found in places.nearest(owners, homes, classes, scope.reach.is_across):
+        is_seen = scope.sees_words(owners, of_queries, places.ends(owners, found))
+        seen.append(np.where(is_seen, found, -1))
+    left, right = seen
+    return [left, right, nearer(homes, left, right)]
+
+
+def find_homes(scope: Scope, owners: IntArray, queries: IntArray) -> IntArray:
+    """Return the words that rules start from: those that attend.
+
+    Between a source and a target these are the words of the source at the same part of the
+    sentence, from 0 for words that do not attend.
+    """
+    if not scope.reach.is_across:
+        return queries
+    n_source, n_words = scope.batch.words_before[owners], scope.batch.n_words[owners]
+    place = (queries - n_source).clip(0)
+    homes: IntArray = (2 * place + 1) * n_source // (2 * (n_words - n_source))
+    return homes
+
+
+def nearer(homes: IntArray, left: IntArray, right: IntArray) -> IntArray:
     """Return the nearer of two words, of two as near the left one; -1 stands for no word."""
-    is_left = (right < 0) | ((left >= 0) & (queries - left <= right - queries))
+    is_left = (right < 0) | ((left >= 0) & (homes - left <= right - homes))
     return np.where(is_left, left, right)
 
 
@@ -208,16 +238,15 @@ def find_offset_shares(
 ) -> Float32Array:
     """Return, as (B, r, offsets), the share of pairs whose partner is at each of `OFFSETS`.
 
-    Between a source and a target these are `OFFSETS_ACROSS`, from the same place.
+    Between a source and a target these are `OFFSETS_ACROSS`, from the same part of the sentence.
 
     ``weights`` tell for which roles each pair counts, ``totals`` (B, r) how many do. The share is
     NaN without pairs.
     """
     owners, queries, partners = ends
-    offsets = OFFSETS
-    if scope.reach.is_across:
-        queries, offsets = queries - scope.batch.words_before[owners], OFFSETS_ACROSS
-    is_at = np.equal.outer((partners - queries)[weights.pairs], offsets)
+    offsets = OFFSETS_ACROSS if scope.reach.is_across else OFFSETS
+    distances = partners - find_homes(scope, owners, queries)
+    is_at = np.equal.outer(distances[weights.pairs], offsets)
     entry, number = np.nonzero(is_at)
     at = owners[weights.pairs[entry]], weights.roles[entry], number
     hits = _count((*totals.shape, len(OFFSETS)), *at)

@@ -297,7 +297,8 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus, is_causal: bool) -> _
         roles = tuple(replace(role, words=_words_across(role)) for role in roles)
     options.check_roles(roles)
     if SCORES[options.score].of_first_choice:
-        roles = with_class_rules(roles, sentences, options.classes)
+        across = options.attention == CROSS
+        roles = with_class_rules(roles, sentences, options.classes, across)
     controlled = roles if TREES in options.scored_controls else ()
     controls, n_without_tree = with_other_trees(controlled, sentences)
     return relations, roles + controls, n_without_tree

@@ -144,14 +144,14 @@ def test_by_loops_over_words(example: EncodedExample, reach: Reach) -> None:
 
 
 @pytest.mark.numbers
-@given(example=examples(min_words=2))
+@given(example=examples(min_words=2), reach=reaches())
 @settings(max_examples=30, deadline=None)
-def test_nearest_words_of_all_words_by_loops(example: EncodedExample) -> None:
+def test_nearest_words_of_all_words_by_loops(example: EncodedExample, reach: Reach) -> None:
     rules, tokens = ClassRules(("VERB", "ADJ", "NOUN")), tokens_of(example)
-    found = nearest_words(PaddedBatch([example]), rules)
+    found = nearest_words(Scope(PaddedBatch([example]), reach, SCORES["hit"]), rules)
     for row, rule in zip(found, rules.rules, strict=True):
         for query, word in enumerate(row.tolist()):
-            expected = nearest(tokens, query, rule.word_class, rule.side, Asked("hit"))
+            expected = nearest(tokens, query, rule.word_class, rule.side, Asked("hit", reach))
             assert word == (-1 if expected is None else expected)
 
 
@@ -191,11 +191,14 @@ def across(first: Sentence, second: Sentence) -> list[tuple[int, int]]:
     return [(0, 0)]
 
 
-def test_pairs_across_two_sentences_have_no_class_rule() -> None:
+def test_pairs_across_two_sentences_have_class_rules_in_cross_attention_alone() -> None:
     one = sentence(["NOUN", "VERB"], [1, -1], ["r0", "root"])
     other = replace(one, id="t", position=1)
     roles = choose_roles(RoleOptions(roles=[across]), (), SCORES["hit"], [one, other])
     assert classes_of_rules(with_class_rules(roles, [one, other], "upos")) == {}
+    two = [one, replace(other, annotations={"upos": ("ADV", "ADJ")}, document="d")]
+    found = classes_of_rules(with_class_rules(roles, two, "upos", across=True))
+    assert [*found.values()] == [["ADV"], ["NOUN"]]
 
 
 def test_rules_are_named_in_words() -> None:

@@ -308,7 +308,22 @@ def test_norms_of_cross_attention_equal_loops(bitext: Path, kind: str) -> None:
                 np.testing.assert_allclose(found[..., place], expected[role], rtol=1e-4, atol=1e-4)
 
 
-def test_first_choices_of_words_are_compared_with_places_along_the_diagonal(
+def homes_of(pair: tuple[str, str, str]) -> list[int]:
+    """For each word of the target, the word of the source at the same part of the sentence."""
+    n_source, n_target = (len(text.split()) for text in pair[:2])
+    return [int((k + 0.5) * n_source / n_target) for k in range(n_target)]
+
+
+def nearest_to(home: int, words: list[int], side: str) -> int | None:
+    """The nearest of some words of the source to a place, which is one of them, on a side."""
+    if side == "to the left":
+        words = [word for word in words if word <= home]
+    elif side == "to the right":
+        words = [word for word in words if word >= home]
+    return min(words, key=lambda word: (abs(word - home), word), default=None)
+
+
+def test_first_choices_of_words_are_compared_with_rules_along_the_diagonal(
     bitext: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "many.bitext").write_text(3 * bitext.read_text("utf-8"), "utf-8")
@@ -320,8 +335,21 @@ def test_first_choices_of_words_are_compared_with_places_along_the_diagonal(
     place = scores.role_ids.index("aligned")
     for found, given in zip(scores.offset_shares[:, place], 3 * PAIRS, strict=True):
         sure = [(s, t) for s, t, maybe in Pair(given, tokenizer, False).links if not maybe]
-        expected = [np.mean([s - t == offset for s, t in sure]) for offset in scores.offsets]
+        homes = homes_of(given)
+        expected = [np.mean([s - homes[t] == offset for s, t in sure]) for offset in scores.offsets]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+    rules = scores.class_rules("aligned").rules
+    assert [*map(str, rules[:2])] == [
+        "nearest word (X) to the left",
+        "nearest word (X) to the right",
+    ]
+    assert scores.class_hits is not None
+    for found, given in zip(scores.class_hits[:, place], 3 * PAIRS, strict=True):
+        words, homes = given[0].split(), homes_of(given)
+        sure = [(s, t) for s, t, maybe in Pair(given, tokenizer, False).links if not maybe]
+        for hits, rule in zip(found, rules, strict=False):
+            own = [k for k in range(len(words)) if words[k].isalpha() == (rule.word_class == "X")]
+            assert hits == sum(nearest_to(homes[t], own, rule.side) == s for s, t in sure)
     again: Any = {"model": model, "tokenizer": tokenizer}
     best = find_best_heads(scores, top=2, duplicates="keep", **again).frame
     shares = scores.offset_shares[:, place]

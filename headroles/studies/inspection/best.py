@@ -32,8 +32,10 @@ from headroles.roles import (
     Nearest,
     PaddedBatch,
     Role,
+    Scope,
     classes_of_rules,
     contrast_of,
+    find_homes,
     nearest_words,
     with_class_rules,
 )
@@ -362,7 +364,9 @@ def _row(
         }
     if (shares := class_shares(scores, role)) is not None:
         best, hits = _best_rule(shares, chosen)
-        beyond_rule = estimate(of_head - hits, reported, of_gains)
+        # in the precision of scores, which bounds their rounding
+        gains_of_rule = (of_head - hits).astype(of_head.dtype)
+        beyond_rule = estimate(gains_of_rule, reported, of_gains)
         of_rules |= {
             "class_rule": str(scores.class_rules(role).rules[best]),
             "class_mean": hits[reported].mean(),
@@ -488,9 +492,10 @@ def _count_right(
     every = {head for chosen in heads.values() for head in chosen}
     cuts = read_heads(origin.encoder, examples, every, origin.measure, scores.digests)
     for row, (example, read) in cuts:
+        scope = _widest_scope(scores, example)
         for role in roles:
             by_columns = role.endswith(_BY_COLUMNS)
-            if not (keys := _keys_of(example, roles_read[role], by_columns)):
+            if not (keys := _keys_of(scope, roles_read[role], by_columns)):
                 continue
             chosen, of_role = heads[role, bool(in_second[row])], counts[role]
 
@@ -504,12 +509,10 @@ def _count_right(
                 np.fill_diagonal(between, -1)
                 between[:, example.sizes == 0] = -1
                 of_role.by_heads[row, k] = right(between.argmax(axis=1))
-            is_across = scores.record.model.attention == CROSS
-            first = len(example.sentences[0].words) if is_across else 0
-            places = np.arange(len(example.sizes)) - first
-            of_role.by_offsets[row] = [right(places + offset) for offset in scores.offsets]
-            nearest = nearest_words(PaddedBatch([example]), rules[role])
-            of_role.by_rules[row] = [right(found) for found in nearest]
+            words = np.arange(len(example.sizes))
+            homes = find_homes(scope, 0 * words, words)
+            of_role.by_offsets[row] = [right(homes + offset) for offset in scores.offsets]
+            of_role.by_rules[row] = [right(found) for found in nearest_words(scope, rules[role])]
     return counts
 
 
@@ -519,7 +522,8 @@ def _rules_of(
     """Return the class rules of roles: those of the scores, else those of these examples."""
     source = scores.record.options.get("classes") or UPOS
     sentences = [sentence for example in examples for sentence in example.sentences]
-    of_examples = classes_of_rules(with_class_rules(roles, sentences, source))
+    across = scores.record.model.attention == CROSS
+    of_examples = classes_of_rules(with_class_rules(roles, sentences, source, across))
     found = {}
     for role in roles:
         of_scores = scores.class_rules(role.id)
@@ -528,11 +532,22 @@ def _rules_of(
     return found
 
 
-def _keys_of(example: EncodedExample, role: Role, by_columns: bool) -> dict[int, set[int]]:
-    """Return for each word of an example that looks for others in a role the words it looks for."""
+def _widest_scope(scores: HeadScores, example: EncodedExample) -> Scope:
+    """Return an example in the scope of the layers that see most."""
+    batch, reaches = PaddedBatch([example]), scores.record.model.reaches_of_layers
+    scopes = (Scope(batch, reach, scores.score) for reach in dict.fromkeys(reaches))
+    return max(scopes, key=lambda scope: int(scope.seen.sum()))
+
+
+def _keys_of(scope: Scope, role: Role, by_columns: bool) -> dict[int, set[int]]:
+    """Return for each word that looks for others in a role the words in view that it looks for."""
     assert role.sieve is not None
+    (example,) = scope.batch.examples
+    pairs = np.array(role.sieve.words(scope.batch)[1], dtype=np.int64).reshape(-1, 2)
+    queries, partners = np.stack([example.starts, example.sizes], axis=1)[pairs.T]
+    is_seen = scope.sees_words(np.zeros(len(pairs), dtype=np.int64), queries, partners)
     keys: dict[int, set[int]] = {}
-    for pair in role.sieve.words(PaddedBatch([example]))[1]:
+    for pair in pairs[is_seen].tolist():
         query, key = reversed(pair) if by_columns else pair
         keys.setdefault(query, set()).add(key)
     return keys
