@@ -13,7 +13,16 @@ from msgspec import Meta
 from headroles.corpus.tables import named_column, named_columns
 from headroles.errors import UsageError
 from headroles.models.options import ATTENTIONS, LanguageOptions
-from headroles.options import CIRCUMSTANCE, NO_FLAG, Convert, Seed, split_names, whole_number
+from headroles.options import (
+    CIRCUMSTANCE,
+    NO_FLAG,
+    Convert,
+    Options,
+    Seed,
+    fields_of,
+    split_names,
+    whole_number,
+)
 from headroles.passes.options import PassOptions
 from headroles.storage import Parts, PathLike
 
@@ -120,3 +129,34 @@ class RunOptions(TaskOptions):
     def kinds(self) -> tuple[str, ...]:
         """Kinds of attention whose heads are looked at; empty for all that the task reads."""
         return tuple(self.attention or ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class GenerateOptions(Options):
+    """Options of translations that are written, and compared with the targets."""
+
+    title: ClassVar[str] = "Task"
+
+    generate: bool = False
+    """Also write translations before and after heads go, and measure BLEU and chrF.
+
+    For models of text to text, by sacrebleu. It is dear: a translation runs the decoder once for
+    each of its pieces, and takes as long as several losses.
+    """
+    beams: Annotated[int, Meta(ge=1)] = 1
+    """Beams of the search for a translation; 1 is greedy."""
+    longest_translation: Annotated[int, Meta(ge=1)] = 128
+    """Most pieces of a translation; models without heads may never end one."""
+    bleu_tokens: Literal["13a", "intl", "zh", "char", "none"] = "13a"
+    """How sacrebleu cuts texts for BLEU: zh for Chinese, char where texts have no spaces."""
+    ignore_case: bool = False
+    """Compare translations with targets in lower case."""
+
+    def check(self) -> None:
+        """Reject options of translations without any."""
+        super().check()
+        for field in fields_of(GenerateOptions):
+            if not self.generate and getattr(self, field.name) != field.default:
+                raise UsageError(
+                    f"`{field.name}` is about translations that are written; pass `generate=True`"
+                )

@@ -68,16 +68,24 @@ class Outcomes:
         return {LOSS: self.losses, **{name: values[name] for name in metrics}}
 
     def _pseudo_values(self, name: str) -> FloatArray:
-        n = min(_GROUPS, len(self.targets))
-        groups = np.random.default_rng(0).permutation(len(self.targets)) % n
-        rest = [self._metric(name, groups != group) for group in range(n)]
-        return n * self._metric(name) - (n - 1) * np.stack(rest)
+        return pseudo_values(len(self.targets), lambda rows: self._metric(name, rows))
 
     def _metric(self, name: str, rows: BoolArray | slice = slice(None)) -> FloatArray:
         predictions, targets = self.predictions[rows], self.targets[rows]
         if name == PERPLEXITY:
             return perplexity(self.losses[rows], targets)
         return np.array([METRICS[name](column, targets) for column in predictions.T])
+
+
+def pseudo_values(n_examples: int, metric: Callable[[BoolArray], FloatArray]) -> FloatArray:
+    """Return pseudo-values (groups, S) of the jackknife over random groups of examples.
+
+    ``metric`` computes values (S,) of the marked examples.
+    """
+    n = min(_GROUPS, n_examples)
+    groups = np.random.default_rng(0).permutation(n_examples) % n
+    rest = [metric(groups != group) for group in range(n)]
+    return n * metric(np.ones(n_examples, dtype=bool)) - (n - 1) * np.stack(rest)
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,13 @@ class TaskRun:
         self.targets = find_targets(task, self.objective, config, tuple(options.labels or ()))
         self.shape = self.sites.n_layers, self.sites.n_heads
         """Numbers of layers and of heads in each, including removed ones."""
+        self.start: list[int] = []
+        """Pieces that the decoder reads before it writes the first one of a target."""
         self.metrics = metrics_of(self.objective, config.num_labels or 0)
         if self.objective in WRITING:
             pieces = cut_texts(encoder, task, options)
             self.passes, self.n_cut = pieces.passes(options), pieces.n_cut
-            self.targets = pieces.n_targets
+            self.targets, self.start = pieces.n_targets, pieces.start
         else:
             passes = passes_over(encoder, task, self.objective, self.targets, options)
             self.passes, self.n_cut = passes
@@ -123,6 +125,12 @@ class TaskRun:
         raise UsageError(
             f"all heads of {self.encoder.description.model} are removed; take a model that has some"
         )
+
+    @property
+    def target_tokenizer(self) -> Any:
+        """The tokenizer of targets."""
+        target = self.encoder.target
+        return self.encoder.tokenizer if target is None else target.tokenizer
 
     def groups(self, n_examples: int) -> list[list[TaskBatch]]:
         """Divide all examples into groups of similar length, each with its batches."""
@@ -168,7 +176,7 @@ class TaskRun:
         """
         order, shared, costs = self._in_order(gates)
         is_whole = (gates == 1).all(-1).all(-1)
-        made = Ablation() if bool(is_whole.all()) else self._ablation(ablation)
+        made = Ablation() if bool(is_whole.all()) else self.ablation(ablation)
         sites, ranks = self.sites, np.argsort(order)
 
         def compute(batch: TaskBatch, on_pass: OnPass) -> Arrays:
@@ -191,7 +199,7 @@ class TaskRun:
             return dict(zip(("losses", "predictions"), by_setting, strict=True))
 
         types = dict.fromkeys(("losses", "predictions"), (np.float64, (len(gates),)))
-        arrays = self._over_batches(compute, ablation, gates, types, costs.sum())
+        arrays = self.over_batches(compute, ablation, gates, types, costs.sum())
         return Outcomes(**arrays, targets=self.targets)
 
     def n_passes(self, gates: Tensor) -> float:
@@ -243,7 +251,7 @@ class TaskRun:
             **dict.fromkeys(("losses", "predictions"), of_examples),
             "tokens": (np.int64, self.shape[:1] if self.objective in WRITING else ()),
         }
-        arrays = self._over_batches(compute, "derivatives", at, types, DERIVATIVES)
+        arrays = self.over_batches(compute, "derivatives", at, types, DERIVATIVES)
         derivatives = Derivatives(**arrays)
         if not np.isfinite(derivatives.by_gate).all():
             raise ModelError(
@@ -268,7 +276,7 @@ class TaskRun:
             tokens[:, rows] = real.sum(1).cpu().numpy()[:, None]
         return {**sums, "tokens": tokens if self.objective in WRITING else tokens[:, 0]}
 
-    def _over_batches(
+    def over_batches(
         self,
         compute: Callable[[TaskBatch, OnPass], Arrays],
         computed: str,
@@ -316,7 +324,8 @@ class TaskRun:
         rows = np.argsort([index for batch in self.batches for index in batch.indices])
         return {name: values[rows] for name, values in _joined(arrays).items()}
 
-    def _ablation(self, kind: str) -> Ablation:
+    def ablation(self, kind: str) -> Ablation:
+        """Return the replacement of the outputs of heads, with their means over some batches."""
         if kind != MEAN:
             return Ablation(kind)
         some = self.batches[:: max(1, len(self.batches) // _REFERENCE_BATCHES)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,8 @@ class TextPieces:
 
     ``inputs`` are those of the source, or of a whole text; ``of_decoder``, empty for a whole text,
     those that the decoder reads. ``targets`` are the pieces to write at each place, of the decoder
-    or of the text, `IGNORED` where there are none.
+    or of the text, `IGNORED` where there are none. ``start`` are the pieces that the decoder reads
+    before it writes the first one that is not special.
     """
 
     encoder: LoadedModel
@@ -35,6 +36,7 @@ class TextPieces:
     of_decoder: Sequence[IntArray]
     targets: Sequence[IntArray]
     n_cut: int
+    start: list[int] = field(default_factory=list)
 
     @property
     def n_targets(self) -> FloatArray:
@@ -78,7 +80,7 @@ def cut_texts(encoder: LoadedModel, task: Task, options: TaskOptions) -> TextPie
     """
     limit = min(options.max_tokens or encoder.max_tokens, encoder.max_tokens)
     cut = partial(_cut, encoder, task, limit)
-    inputs, n_cut = cut([texts[0] for texts in task.texts], encoder.tokenizer)
+    inputs, _, n_cut = cut([texts[0] for texts in task.texts], encoder.tokenizer)
     if encoder.target is None:
         for line, ids in zip(task.lines, inputs, strict=True):
             if len(ids) < 2:
@@ -88,12 +90,13 @@ def cut_texts(encoder: LoadedModel, task: Task, options: TaskOptions) -> TextPie
                 )
         targets = [np.append(ids[1:], IGNORED) for ids in inputs]
         return TextPieces(encoder, task, inputs, (), targets, int(n_cut.sum()))
-    targets, n_cut_too = cut([texts[1] for texts in task.texts], encoder.target.tokenizer)
+    targets, n_first, n_cut_too = cut([texts[1] for texts in task.texts], encoder.target.tokenizer)
     first = encoder.target.targets.start
     of_decoder = [
         np.concatenate([[ids[-1] if first is None else first], ids[:-1]]) for ids in targets
     ]
-    return TextPieces(encoder, task, inputs, of_decoder, targets, int((n_cut | n_cut_too).sum()))
+    n_cut_pairs, start = int((n_cut | n_cut_too).sum()), of_decoder[0][: 1 + n_first].tolist()
+    return TextPieces(encoder, task, inputs, of_decoder, targets, n_cut_pairs, start)
 
 
 def _cut(
@@ -102,8 +105,8 @@ def _cut(
     limit: int,
     texts: list[str],
     tokenizer: Any,
-) -> tuple[list[IntArray], NDArray[np.bool_]]:
-    """Return the pieces of each text, and which texts were too long."""
+) -> tuple[list[IntArray], int, NDArray[np.bool_]]:
+    """Return the pieces of each text, the special ones that begin a text, and which were long."""
     settings = {"return_special_tokens_mask": True, "verbose": False}
     with tokenizer_failures(
         f"the tokenizer {tokenizer.name_or_path} cannot encode the text of {task.file}"
@@ -115,4 +118,7 @@ def _cut(
     check_words(task, encoded, tokenizer.unk_token_id)
     for line, ids in zip(task.lines, encoded["input_ids"], strict=True):
         check_embedded(ids, encoder.n_embeddings, tokenizer, f"line {line} of {task.file}")
-    return [np.array(ids, dtype=np.int64) for ids in encoded["input_ids"]], is_long
+    marks = zip(encoded["input_ids"][0], encoded["special_tokens_mask"][0], strict=True)
+    is_special = [mark and number != tokenizer.unk_token_id for number, mark in marks]
+    n_first = is_special.index(False)  # no text is of special pieces alone
+    return [np.array(ids, dtype=np.int64) for ids in encoded["input_ids"]], n_first, is_long

@@ -191,9 +191,11 @@ def test_every_study_is_tried_here() -> None:
 
 OF_THE_TASK = {"masked_share", "mask_seed"}
 """Options of masked language models (tests/tasks)."""
-OF_TRANSLATIONS = {"target_rows", "target_tokenizer"}
-"""Options of translation models (tests/scoring/test_targets.py)."""
-OF_OTHERS = ("objective", "dtype", "separator", "attention", "target_rows")
+OF_TRANSLATIONS = {"target_rows", "target_tokenizer"} | {
+    *("beams", "longest_translation", "bleu_tokens", "ignore_case")
+}
+"""Options of translation models (scoring/test_targets.py, tasks/test_translating.py)."""
+OF_OTHERS = ("objective", "dtype", "separator", "attention", "target_rows", "bleu_tokens")
 """Choices that ask for another model, machine or file; tests of tables have files of each."""
 
 

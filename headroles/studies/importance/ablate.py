@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypedDict
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    TypedDict,
+)
 
 import numpy as np
 import pandas as pd
@@ -33,7 +42,14 @@ from headroles.studies.removals import (
     two_sided,
     without_each,
 )
-from headroles.tasks.options import CLASSIFICATION, RunOptions
+from headroles.studies.translations import (
+    TranslationFacts,
+    as_frame,
+    compare_translations,
+    describe_translations,
+    translations_without,
+)
+from headroles.tasks.options import CLASSIFICATION, GenerateOptions, RunOptions
 from headroles.tasks.outcomes import Measures, Outcomes
 from headroles.testing.evidence import MCNEMAR, UNDECIDED, find_equivalence, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -60,7 +76,7 @@ _TABULATED, _POWER = 8, 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class AblateOptions(RolesFromOptions, CorrectionOptions, RunOptions):
+class AblateOptions(RolesFromOptions, CorrectionOptions, GenerateOptions, RunOptions):
     """Options of removals and their tests."""
 
     sets: Annotated[Sequence[str], Convert(split_names)] = "single"
@@ -89,11 +105,21 @@ class AblateOptions(RolesFromOptions, CorrectionOptions, RunOptions):
         for name in self.sets:
             if name not in SETS:
                 raise UsageError(f"the set is {name!r}; it must be one of {', '.join(SETS)}")
+        if self.generate and not self.translated:
+            raise UsageError(
+                "`generate` writes translations without whole layers, thirds, kinds or roles, and "
+                "not without each single head; add one of these to `sets`"
+            )
         if ("roles" in self.sets) != (self.roles_from is not None):
             raise UsageError(
                 "`roles_from` goes with the set roles of `sets`, and with it alone; give both, or "
                 "neither"
             )
+
+    @property
+    def translated(self) -> list[str]:
+        """The sets without which translations are written; single heads would be too many."""
+        return [name for name in self.sets if name not in ("single", "others")]
 
 
 def _is_named(rows: pd.DataFrame, _: Any) -> BoolArray:
@@ -116,9 +142,10 @@ def _is_named(rows: pd.DataFrame, _: Any) -> BoolArray:
 
 
 class AblationFacts(TypedDict):
-    """Loss and metrics of the whole model."""
+    """Loss and metrics of the whole model, and its translations if any were written."""
 
     measured: Measures
+    translations: NotRequired[TranslationFacts]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -135,7 +162,8 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
     test; NaN without classes.
 
     ``outcomes`` are the losses and predictions (examples, 1 + removals) of every example, the whole
-    model first, with their targets.
+    model first, with their targets. The view ``translations`` has BLEU and chrF without each layer,
+    third, kind or role, if translations were written.
 
     With ``ablations`` as `ablate_heads` returns them:
 
@@ -148,6 +176,7 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
     kind: ClassVar[str] = "ablations"
     question: ClassVar[str] = "What does the model lose without attention heads?"
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_ablations"}
+    views: ClassVar[tuple[str, ...]] = ("long", "translations")
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "set removed layer head n_removed n loss loss_change sd ci_low ci_high p_value "
@@ -182,6 +211,11 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
             ),
         ),
     )
+
+    @property
+    def translations(self) -> pd.DataFrame:
+        """BLEU and chrF without heads, with tests of their changes; empty if none were written."""
+        return as_frame(self.facts.get("translations"))
 
     def check_layers(self) -> None:
         """Raise ValueError unless all heads of a layer have a row each, if one has."""
@@ -243,6 +277,7 @@ class Ablations(ExamplesResult[AblateOptions, AblationFacts]):
         excludes_zero = largest["ci_low"] * largest["ci_high"] > 0
         if ((largest["answer"] == UNDECIDED) & excludes_zero).any():
             yield f"Answers are corrected for {len(self.frame)} removals, intervals are not."
+        yield from describe_translations(self.facts.get("translations"))
         yield from map(Warned, self.record.warnings)
 
 
@@ -275,8 +310,10 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     1     0-1  8          1
     """
     from headroles.tasks.running import keep_parts, open_run
+    from headroles.tasks.translating import check_generation
 
     run = open_run(model, task, options)
+    check_generation(run, options, options.ablation)
     keep_parts("ablations", options, run)
     every = (removal for kind in options.sets for removal in _removals(kind, run, options))
     removals = [removal for removal in every if removal.heads]
@@ -284,6 +321,12 @@ def ablate_heads(model: Model, task: str | Path, options: AblateOptions) -> Abla
     outcomes = run.outcomes(gates, options.ablation)
     frame, warnings = make_table(removals, outcomes, run.objective == CLASSIFICATION, options)
     facts: AblationFacts = {"measured": run.measure(outcomes)}
+    if options.generate:
+        chosen = [removal for removal in removals if removal.set in options.translated]
+        sets = [(), *(removal.heads for removal in chosen)]
+        translations = translations_without(run, sets, options, options.ablation)
+        names = [removal.removed for removal in chosen]
+        facts["translations"] = compare_translations(names, translations, options, options)
     record = run.record(options, kind="ablations", facts=facts, warnings=warnings)
     return Ablations(run.sites.rows.with_kinds(frame), record, outcomes)
 

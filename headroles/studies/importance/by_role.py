@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, comb, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NotRequired, Self, TypedDict
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ from headroles.models.options import ENCODER
 from headroles.options import Convert, Seed, split_names, takes
 from headroles.results.columns import Column, one_of
 from headroles.results.consistency import Rule, answers_by, equal_to, only_with
-from headroles.results.result import NoFacts, Result
+from headroles.results.result import Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.studies.classification.role_table import RoleTable, rate_of
 from headroles.studies.importance.importance import values_of
@@ -35,7 +35,14 @@ from headroles.studies.removals import (
     rises_of,
     without_each,
 )
-from headroles.tasks.options import RunOptions
+from headroles.studies.translations import (
+    TranslationFacts,
+    as_frame,
+    compare_translations,
+    describe_translations,
+    translations_without,
+)
+from headroles.tasks.options import GenerateOptions, RunOptions
 from headroles.tasks.outcomes import DERIVATIVES
 from headroles.testing.evidence import RANK, UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
@@ -57,7 +64,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByRoleOptions(RolesFromOptions, CorrectionOptions, RunOptions):
+class ByRoleOptions(RolesFromOptions, CorrectionOptions, GenerateOptions, RunOptions):
     """Options of comparing heads with a role to other heads."""
 
     roles: Annotated[Sequence[str] | None, Convert(split_names)] = None
@@ -89,8 +96,14 @@ class ByRoleOptions(RolesFromOptions, CorrectionOptions, RunOptions):
         return replace(self, draws=min(self.draws, _QUICK_DRAWS), examples=examples)
 
 
+class ByRoleFacts(TypedDict):
+    """Translations of the whole model, without heads, if any were written."""
+
+    translations: NotRequired[TranslationFacts]
+
+
 @dataclass(frozen=True, repr=False, eq=False)
-class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
+class ImportanceByRole(Result[ByRoleOptions, ByRoleFacts]):
     """Tests of whether heads with a role matter more to a task than others of their layers.
 
     ``frame`` has the columns of ``columns``, a row for each role that some heads have.
@@ -104,7 +117,9 @@ class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
     the role matter ``more`` or ``less`` than such sets, else ``undecided``. NaN where only whole
     layers have the role.
     ``shared_with`` is the role that most of these heads have too, and ``overlap`` the share of
-    heads with either role that have both: either role may explain the result of the other.
+    heads with either role that have both: either role may explain the result of the other. The view
+    ``translations`` has BLEU and chrF without the heads of each role, and without one random set of
+    as many heads of each layer, if translations were written.
 
     With ``by_role`` as `importance_by_role` returns it:
 
@@ -115,6 +130,7 @@ class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
     kind: ClassVar[str] = "by-role"
     question: ClassVar[str] = "Do attention heads with a role matter more?"
     figures: ClassVar[Mapping[str, str]] = {"worth": "draw_importance_by_role"}
+    views: ClassVar[tuple[str, ...]] = ("long", "translations")
     columns: ClassVar[tuple[str, ...]] = tuple(
         (
             "role heads shared_with overlap importance_difference p_importance "
@@ -129,6 +145,11 @@ class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
         answers_by("answer", "p_removed_adjusted", MORE, LESS, of="removed_difference"),
         only_with("drawn_loss", "draws", 1),
     )
+
+    @property
+    def translations(self) -> pd.DataFrame:
+        """BLEU and chrF without heads, with tests of their changes; empty if none were written."""
+        return as_frame(self.facts.get("translations"))
 
     def summarize(self) -> Iterator[Shown]:
         """Say heads of which roles matter more or less than random heads of the same layers."""
@@ -153,6 +174,8 @@ class ImportanceByRole(Result[ByRoleOptions, NoFacts]):
             "p": "{p_removed_adjusted:.2g}",
         }
         yield Grid.from_frame(rows.assign(role=rows["role"].map(self.in_words)), cells)
+        words = {role: self.in_words(role) for role in frame["role"]}
+        yield from describe_translations(self.facts.get("translations"), words)
         if n_alike := (frame["overlap"] > 1 / 2).sum():
             yield Warned(
                 f"More than half of the heads of {n_alike} roles have another role too: tests "
@@ -189,6 +212,7 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     1  punctuation      9  undecided
     """
     from headroles.tasks.running import keep_parts, open_run
+    from headroles.tasks.translating import check_generation
 
     options = options.at_speed
     if options.roles_from is None:
@@ -197,6 +221,7 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     if options.attention is None and table.record.attention != ENCODER:
         options = replace(options, attention=table.record.attention)
     run = open_run(model, task, options)
+    check_generation(run, options)
     having, heads = heads_by_role(table, run), run.heads
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
@@ -224,8 +249,23 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
         **compare_removed(run, heads, having, options),
     }
     warnings = list(_warnings(having, heads, options))
-    record = run.record(options, kind="by-role", warnings=warnings)
+    facts: ByRoleFacts = {}
+    if options.generate:
+        facts["translations"] = _translations(run, having, options)
+    record = run.record(options, kind="by-role", facts=facts, warnings=warnings)
     return ImportanceByRole(pd.DataFrame(columns)[list(ImportanceByRole.columns)], record)
+
+
+def _translations(
+    run: TaskRun, having: Mapping[str, Sequence[Head]], options: ByRoleOptions
+) -> TranslationFacts:
+    """Compare translations without each role, and without the first random set like it."""
+    rng, sets = np.random.default_rng(options.seed), dict[str, Sequence[Head]]()
+    order = [run.heads[place] for place in rng.permutation(len(run.heads))]
+    for role, of_role in having.items():
+        sets |= {role: of_role, f"random, as many as {role}": draw_like(of_role, order)}
+    translations = translations_without(run, [(), *sets.values()], options)
+    return compare_translations([*sets], translations, options, options)
 
 
 def _warnings(

@@ -31,10 +31,17 @@ from headroles.results.columns import FLAG, NUMBER, WHOLE, Axes, Column
 from headroles.results.shown import Shown, Warned
 from headroles.results.stored import Claimed
 from headroles.storage import OpenParts
-from headroles.studies.pruning.prune import PruningFacts, UpdateOptions, WithoutHeads, write_without
+from headroles.studies.pruning.prune import (
+    PruningFacts,
+    UpdateOptions,
+    WithoutHeads,
+    measure_whole,
+    write_without,
+)
 from headroles.studies.removals import without
-from headroles.tasks.options import RunOptions
+from headroles.tasks.options import GenerateOptions, RunOptions
 from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
+from headroles.tasks.translating import check_generation
 
 _STABLE = 0.5
 _RATE = 0.1
@@ -52,7 +59,7 @@ _FAR = 50.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class GateOptions(UpdateOptions, RunOptions):
+class GateOptions(UpdateOptions, GenerateOptions, RunOptions):
     """Options of learning gates."""
 
     title: ClassVar[str] = "Heads"
@@ -128,7 +135,7 @@ class Gating(WithoutHeads[GateOptions, GatingFacts]):
         "log_alpha": Column(NUMBER),
         "kept": Column(FLAG),
     }
-    views: ClassVar[tuple[str, ...]] = ("long", "seeds")
+    views: ClassVar[tuple[str, ...]] = ("long", "seeds", "translations")
 
     def axes(self) -> Axes:
         """Return seeds, and the heads that the model had."""
@@ -209,8 +216,9 @@ def gate_heads(
                 "(headroles prune)"
             )
         tested = None if test is None else run.over(test, replace(options, examples=None))
+        check_generation(tested, options)
         parts = keep_parts("gates", options, run, tested)
-        before = None if tested is None else tested.outcomes_unmasked()
+        before = None if tested is None else measure_whole(tested, options)
         learnt, chosen = _learn(run, options, parts)
         rows = [
             (gates.seed, *head, log_alpha, head in gates.kept)

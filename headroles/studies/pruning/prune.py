@@ -15,6 +15,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NamedTuple,
     NotRequired,
     TypeAlias,
     TypedDict,
@@ -56,9 +57,17 @@ from headroles.studies.removals import (
     warn_of_guessing,
     without,
 )
-from headroles.tasks.options import TaskOptions
+from headroles.studies.translations import (
+    TranslationFacts,
+    as_frame,
+    compare_translations,
+    describe_translations,
+    translations_without,
+)
+from headroles.tasks.options import GenerateOptions
 from headroles.tasks.outcomes import Measures, Outcomes
 from headroles.tasks.running import TaskRun, keep_parts, open_run
+from headroles.tasks.translating import Translations, check_generation
 from headroles.testing.hypotheses import Hypotheses
 from headroles.testing.options import TestOptions
 
@@ -110,7 +119,7 @@ class TuningOptions(UpdateOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PruneOptions(SelectionOptions, TuningOptions):
+class PruneOptions(SelectionOptions, TuningOptions, GenerateOptions):
     """Options of pruning."""
 
     order: Order = "importance"
@@ -169,6 +178,7 @@ class PruningFacts(TypedDict):
     after: Measures
     loss_change: LossChange | None
     fine_tuning: FineTuning | None
+    translations: NotRequired[TranslationFacts]
 
 
 F = TypeVar("F", bound=PruningFacts)
@@ -203,6 +213,16 @@ class WithoutHeads(Result[OptionsOf, F]):
         """Whether the model has zeros in the place of the heads."""
         return False
 
+    @property
+    def translations(self) -> pd.DataFrame:
+        """BLEU and chrF before and after, with tests of the changes; empty if none were written."""
+        return as_frame(self._translated)
+
+    @property
+    def _translated(self) -> TranslationFacts | None:
+        facts: PruningFacts = self.facts
+        return facts.get("translations")
+
     def summarize(self) -> Iterator[Shown]:
         """Give loss, metrics and weights before and after, and the heads of each layer."""
         facts, tuning = self.facts, self.facts["fine_tuning"]
@@ -222,6 +242,7 @@ class WithoutHeads(Result[OptionsOf, F]):
             yield from describe_change(f"On {facts['measured_on']}", steps, change)
         else:
             yield "The loss was not measured: name examples with `test`."
+        yield from describe_translations(self._translated)
         yield f"Weights: {before:,} -> {after:,} ({after / before:.0%})."
         if self.is_zeroed:
             yield (
@@ -287,7 +308,7 @@ class Pruning(WithoutHeads[PruneOptions, PruningFacts]):
     question: ClassVar[str] = "How small can the model be?"
     columns: ClassVar[tuple[str, ...]] = ("layer", "head", "removed")
     schema: ClassVar[Mapping[str, Column]] = {"removed": Column(FLAG)}
-    views: ClassVar[tuple[str, ...]] = ("long", "compensation")
+    views: ClassVar[tuple[str, ...]] = ("long", "compensation", "translations")
 
     @property
     def is_zeroed(self) -> bool:
@@ -383,9 +404,10 @@ def prune_heads(
         encoder = opened.encoder if opened else load_encoder(model, options, head=None)
         if opened is None and options.kinds:
             encoder = encoder.with_heads_of(options.kinds)
+        check_generation(tested, options)
         keep_parts("pruning", options, run, tested)
         removed = _choose(encoder.sites, options, run)
-        before = None if tested is None else tested.outcomes_unmasked()
+        before = None if tested is None else measure_whole(tested, options)
         return write_without(
             Pruning,
             encoder,
@@ -424,14 +446,27 @@ def _choose(sites: HeadSites, options: PruneOptions, run: TaskRun | None) -> lis
     return choose_heads(options.order, n_units, units, options, run, sites.rows)
 
 
+class Measurement(NamedTuple):
+    """What a model does on a test, and its translations, if any are asked for."""
+
+    outcomes: Outcomes
+    translations: Translations | None
+
+
+def measure_whole(tested: TaskRun, options: GenerateOptions) -> Measurement:
+    """Measure a model before heads are removed, by its translations too if these are asked for."""
+    written = translations_without(tested, [()], options) if options.generate else None
+    return Measurement(tested.outcomes_unmasked(), written)
+
+
 def write_without(
     kind: type[P],
     encoder: LoadedModel,
     removed: Sequence[Head],
     folder: Path,
-    options: TaskOptions,
+    options: GenerateOptions,
     *,
-    before: Outcomes | None = None,
+    before: Measurement | None = None,
     tested: TaskRun | None = None,
     zeroed: bool = False,
     frame: pd.DataFrame | None = None,
@@ -439,7 +474,7 @@ def write_without(
 ) -> P:
     """Write a model without heads into a folder, with the result, which has these ``facts``.
 
-    ``before`` are the outcomes of the whole model on ``tested``. The table of the result is by
+    ``before`` is what the whole model does on ``tested``. The table of the result is by
     default about the heads that the model had.
     """
     network = encoder.model
@@ -447,6 +482,11 @@ def write_without(
         rows = [(*head, head in removed) for head in encoder.sites.heads]
         frame = pd.DataFrame(rows, columns=list(Pruning.columns))
     n_before = n_parameters(network)
+    if before is not None and tested is not None and before.translations is not None:
+        written = translations_without(tested, [removed], options)  # as without them, in one class
+        both = before.translations.followed_by(written)
+        named = f"{len(removed)} heads"
+        facts["translations"] = compare_translations([named], both, options)
     remove = zero_heads if zeroed else remove_rows
     remove(encoder.sites, removed)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
@@ -454,9 +494,9 @@ def write_without(
         after = tested.outcomes_unmasked()
         measured = {
             "measured_on": f"{len(tested.task)} examples of {Path(tested.task.file).name}",
-            "before": tested.measure(before),
+            "before": tested.measure(before.outcomes),
             "after": tested.measure(after),
-            "loss_change": find_loss_change(before, after),
+            "loss_change": find_loss_change(before.outcomes, after),
         }
     measured |= {
         "removed": sorted(removed),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypedDict, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NotRequired, TypedDict, cast, get_args
 
 import numpy as np
 import pandas as pd
@@ -40,10 +40,18 @@ from headroles.studies.removals import (
     without_each,
     worse_by,
 )
-from headroles.tasks.options import UNLABELLED
+from headroles.studies.translations import (
+    TranslationFacts,
+    as_frame,
+    compare_translations,
+    describe_translations,
+    translations_without,
+)
+from headroles.tasks.options import UNLABELLED, GenerateOptions
 from headroles.tasks.outcomes import DERIVATIVES, LOSS, PERPLEXITY, Measures, Outcomes
 from headroles.tasks.reading import Task, read_task
 from headroles.tasks.running import TaskRun, keep_parts, open_run
+from headroles.tasks.translating import check_generation
 from headroles.testing.evidence import UNDECIDED, answers, find_p_values
 from headroles.testing.hypotheses import Hypotheses, size_of
 from headroles.testing.notes import find_notes, warn_of_differences
@@ -64,6 +72,8 @@ _RANGES = {
 """Least and greatest value of measures; of all others from 0 to 1."""
 _SKEWED = 1.0
 """Skewness of draws from which p-values get a warning."""
+_ROUNDING = 1e-9
+"""Share of losses by which draws of the same heads may differ."""
 
 
 def _shares(value: str | float | Sequence[float]) -> tuple[float, ...]:
@@ -81,7 +91,7 @@ def _shares(value: str | float | Sequence[float]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurveOptions(SelectionOptions, CorrectionOptions):
+class CurveOptions(SelectionOptions, CorrectionOptions, GenerateOptions):
     """Options of the orders of removing heads, and of their comparison."""
 
     orders: Annotated[Sequence[str], Convert(split_names)] = "importance,reestimated,random"
@@ -159,6 +169,7 @@ class CurveFacts(TypedDict):
     measured: Measures
     found_with: dict[str, Any] | None
     points: list[Point]
+    translations: NotRequired[TranslationFacts]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -178,7 +189,9 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
     ``note`` is about the test.
 
     ``outcomes`` are the losses and predictions (examples, settings), the whole model first, with
-    their targets. ``facts["points"]`` have the heads that each setting lacks.
+    their targets. ``facts["points"]`` have the heads that each setting lacks. The view
+    ``translations`` has BLEU and chrF at the ends of the curves, if translations were written: of
+    the whole model, and of the first draw of each order without the largest share.
 
     With ``curves`` as `find_pruning_curves` returns them:
 
@@ -191,7 +204,7 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
     kind: ClassVar[str] = "pruning-curves"
     question: ClassVar[str] = "How many attention heads can the model do without?"
     figures: ClassVar[Mapping[str, str]] = {"curves": "draw_pruning_curves"}
-    views: ClassVar[tuple[str, ...]] = ("long", "kinds")
+    views: ClassVar[tuple[str, ...]] = ("long", "kinds", "translations")
     columns: ClassVar[tuple[str, ...]] = (
         *"order share n_removed draws measure n value sd_draws ci_low ci_high".split(),
         *COMPARED,
@@ -230,6 +243,11 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
         ]
         return pd.DataFrame(rows).groupby(["order", "share"], sort=False).mean().reset_index()
 
+    @property
+    def translations(self) -> pd.DataFrame:
+        """BLEU and chrF at the ends, with tests of their changes; empty if none were written."""
+        return as_frame(self.facts.get("translations"))
+
     def axes(self) -> Axes:
         """Return orders, shares, and measures with the loss among them."""
         return {("order",): [], ("share",): [], ("measure",): [(LOSS,)]}
@@ -259,6 +277,7 @@ class PruningCurves(ExamplesResult[CurveOptions, CurveFacts]):
             f"Intervals of {1 - options.alpha:.0%} and p-values ({options.correction}) over other "
             f"examples, and other draws ({options.draws}) of heads and of examples to find orders."
         )
+        yield from describe_translations(self.facts.get("translations"))
         yield from map(Warned, self.record.warnings)
 
     def _grid(self) -> Grid:
@@ -309,6 +328,7 @@ def find_pruning_curves(
     (['importance', 'random'], 'accuracy')
     """
     tested = open_run(model, test, replace(options, examples=None))
+    check_generation(tested, options)
     runs = _deal(tested, task, options)
     keep_parts("pruning curves", options, tested, *runs)
     _expect(tested, runs, options)
@@ -326,10 +346,25 @@ def find_pruning_curves(
         "found_with": plain(runs[0].record(options).task) if runs else None,
         "points": cast(list[Point], points.to_dict("records")),
     }
+    if options.generate:
+        facts["translations"] = _translations(tested, facts["points"], options)
     record = tested.record(
         options, kind="pruning-curves", facts=facts, warnings=warnings + of_tests
     )
     return PruningCurves(frame, record, outcomes)
+
+
+def _translations(
+    tested: TaskRun, points: Sequence[Point], options: CurveOptions
+) -> TranslationFacts:
+    """Compare translations at the ends of the curves, those of the first draw of each order."""
+    ends = {
+        f"{point['share']:.0%}, {point['order']}": point["removed"]
+        for point in points
+        if point["share"] == options.shares[-1] and point["seed"] == options.seed
+    }
+    translations = translations_without(tested, [(), *ends.values()], options)
+    return compare_translations([*ends], translations, options, options)
 
 
 def _warn_of_examples(task: Task, tested: Task, options: CurveOptions) -> Iterator[str]:
@@ -509,8 +544,8 @@ def _warn_of_skew(losses: FloatArray, orders: Sequence[str], settings: IndexArra
     skewed = []
     for order, at in zip(orders, settings, strict=True):
         of_draws = losses[:, at].mean(0)
-        varies = (np.ptp(of_draws, axis=0) > 0).any()
-        if varies and np.nanmax(np.abs(stats.skew(of_draws))) > _SKEWED:
+        varying = of_draws[:, np.ptp(of_draws, axis=0) > _ROUNDING * np.abs(of_draws).max(axis=0)]
+        if varying.size and np.nanmax(np.abs(stats.skew(varying))) > _SKEWED:
             skewed.append(order)
     if skewed:
         yield (
