@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import shutil
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 import headroles as hr
+from docs.studies.reactions import reactions
 from tests.conftest import save as save_bare
 from tests.docs.pages import REPOSITORY
 from tests.models.decoders import make_decoder
@@ -50,6 +53,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (*MODELS[1:], REACTIONS):
         shutil.copytree(model, folder / name)
     (folder / REACTIONS / "vocab.txt").write_text(PIECES.replace(" ", "\n"))
+    lines = (f"{json.dumps(one)}\n" for one in islice(reactions(), 12))
+    (folder / "reactions.jsonl").write_text("".join(lines))
     sentences = hr.sample_treebank().read_text(encoding="utf-8").split("\n\n")
     some, more = ("\n\n".join(part) + "\n\n" for part in (sentences[:40], sentences[40:60]))
     parts = dict.fromkeys(TREEBANKS, some) | {"german.conllu": more, "more/b.conllu": more}
