@@ -314,6 +314,7 @@ def collaborate_heads(
     masked_share: float = 0.15,
     mask_seed: int = 0,
     max_tokens: int | None = None,
+    attention: Literal["encoder", "decoder", "cross"] = "encoder",
     sample_examples: int = 400,
     seed: int = 0,
     rank: int | None = None,

@@ -21,6 +21,7 @@ from typing import Annotated, Any
 from headroles.cli import console, flags
 from headroles.corpus import CorpusOptions, open_corpus
 from headroles.errors import UsageError
+from headroles.models.options import LanguageOptions
 from headroles.options import OPTIONS_FOLLOW, Options, fields_of, split_names
 from headroles.passes.options import PassOptions
 from headroles.registry import Command, classes_in, result_types
@@ -195,7 +196,11 @@ def _opened(files: list[Path] | None, arguments: dict[str, Any], options: Any) -
     reading = arguments["reading"]
     if "task" in arguments:
         reading = text_beside(arguments["task"], reading)
-        of_others = {*flags.given(options, PassOptions), "--text-columns", "--header"}
+        of_others = {
+            *flags.given(options, PassOptions),
+            *flags.given(options, LanguageOptions),
+            *("--text-columns", "--header"),
+        }
         flagged = flags.given(options, TaskOptions)
         idle = ", ".join(flag for flag in flagged if flag not in of_others)
         if not arguments["task"] and idle:

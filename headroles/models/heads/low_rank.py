@@ -24,10 +24,10 @@ from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from headroles import storage
 from headroles.errors import HeadRolesError, ModelError
-from headroles.models.families import INTERFACE
+from headroles.models.families import INTERFACE, is_encoder_decoder
 from headroles.models.heads.linears import take, unset
 from headroles.models.heads.stack import find_stack
-from headroles.models.options import PER_HEAD, SHARED, FactorMethod
+from headroles.models.options import DECODER, ENCODER, PER_HEAD, SHARED, FactorMethod
 from headroles.storage import Count
 from headroles.wording import in_one_line
 
@@ -65,8 +65,8 @@ class LowRankScores(nn.Module):
         """
         query, key = self.query(queries), self.key(keys)
         if self.method == PER_HEAD:
-            shape = (self.heads, self.rank // max(self.heads, 1))
-            query, key = (part.view(*part.shape[:2], *shape) for part in (query, key))
+            sizes = (self.heads, self.rank // max(self.heads, 1))
+            query, key = (part.unflatten(-1, sizes) for part in (query, key))
             return query.transpose(1, 2), key.transpose(1, 2)
         mixed = torch.addcmul(self.bias[:, None], query[:, None], self.mixing[:, None])
         return mixed, key[:, None].expand(-1, self.heads, -1, -1)
@@ -107,6 +107,7 @@ class _LowRankAttention(nn.Module):
     through_interface: bool
     scaling: float
     attention_head_size: int
+    layer_idx: int | None
     config: Any
 
     def forward(
@@ -126,9 +127,16 @@ class _LowRankAttention(nn.Module):
         self, states: Tensor, values: Tensor, mask: Tensor | None, options: dict[str, Any]
     ) -> tuple[Tensor, Tensor | None]:
         """Return the outputs of the heads side by side, and the attention weights, if any."""
-        query, key = self.scores(states, states)
+        source, cache = (
+            options.pop(name, None) for name in ("key_value_states", "past_key_values")
+        )
+        seen, values = (states, values) if source is None else (source, source)
+        query, key = self.scores(states, seen)
         value: Tensor = getattr(self, self.value_name)(values)
         value = value.view(*value.shape[:2], -1, self.attention_head_size).transpose(1, 2)
+        if cache is not None and source is None:
+            own = getattr(cache, "self_attention_cache", cache)
+            key, value = own.update(key, value, cast(int, self.layer_idx))
         if not self.through_interface:
             return self._attend_itself(query, key, value, mask)
         implementation = self.config._attn_implementation
@@ -139,7 +147,6 @@ class _LowRankAttention(nn.Module):
         interface = ALL_ATTENTION_FUNCTIONS.get_interface(implementation, eager_attention_forward)
         name = "attention_dropout" if hasattr(self, "attention_dropout") else "dropout"
         dropout: Any = getattr(self, name)  # a module, or a share
-        options.pop("past_key_values", None)
         heads, weights = interface(
             self,
             query,
@@ -179,19 +186,25 @@ def is_low_rank(module: nn.Module) -> TypeGuard[_LowRankAttention]:
     return isinstance(module, _LowRankAttention)
 
 
-def low_rank_modules(model: PreTrainedModel) -> Iterator[tuple[str, _LowRankAttention]]:
-    """Yield such modules with their paths below the base model."""
-    for path, module in find_stack(model).part.named_modules():
+def low_rank_modules(
+    model: PreTrainedModel, kind: str = ENCODER
+) -> Iterator[tuple[str, _LowRankAttention]]:
+    """Yield such modules with their paths below the encoder, or the decoder."""
+    for path, module in find_stack(model, kind).part.named_modules():
         if is_low_rank(module):
             yield path, module
 
 
-def replace_scores(model: PreTrainedModel, path: str, scores: LowRankScores) -> None:
+def replace_scores(
+    model: PreTrainedModel, path: str, scores: LowRankScores, kind: str = ENCODER
+) -> None:
     """Replace the query and key projections of the module at ``path`` by ``scores``.
 
-    The module stays an instance of its own class, with the same scale, values and outputs.
+    The path begins below the encoder, or the decoder, whose ``kind`` serves across too. The module
+    stays an instance of its own class, with the same scale, values and outputs. Keys across are
+    computed anew for each piece of a translation; those of the translation itself are cached.
     """
-    stack = find_stack(model)
+    stack = find_stack(model, kind)
     paths = stack.paths
     module: Any = stack.part.get_submodule(path)
     names = [at.rpartition(".")[2] for at in (paths.query, paths.key)]
@@ -222,9 +235,10 @@ class LowRankShape(msgspec.Struct):
 
 
 class LowRankRecord(msgspec.Struct):
-    """Content of ``low_rank.json``."""
+    """Content of ``low_rank.json``: modules of the encoder, and those of a decoder beside it."""
 
     modules: dict[str, LowRankShape]
+    decoder: dict[str, LowRankShape] = {}
 
 
 def is_collaborative(folder: str | Path) -> bool:
@@ -273,18 +287,26 @@ def _write(model: PreTrainedModel, folder: Path) -> None:
     model.config.save_pretrained(folder)
     save_model(model, str(folder / WEIGHTS_FILE))
     (folder / WEIGHTS_FILE).chmod((folder / "config.json").stat().st_mode)
-    modules = {
+    record = LowRankRecord(_shapes(model, ENCODER))
+    has_decoder = getattr(model.base_model, "decoder", None) is not None
+    if is_encoder_decoder(model.config) and has_decoder:
+        record.decoder = _shapes(model, DECODER)
+    storage.write_bytes(folder / RECORD_FILE, storage.encode_json(record))
+
+
+def _shapes(model: PreTrainedModel, kind: str) -> dict[str, LowRankShape]:
+    return {
         path: LowRankShape(scores.method, scores.query.in_features, scores.heads, scores.rank)
-        for path, scores in ((path, module.scores) for path, module in low_rank_modules(model))
+        for path, scores in ((path, at.scores) for path, at in low_rank_modules(model, kind))
     }
-    storage.write_bytes(folder / RECORD_FILE, storage.encode_json(LowRankRecord(modules)))
 
 
 def low_rank_model(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
     """Return ``model`` with queries and keys as the record of ``folder`` says, without weights."""
     record = msgspec.convert(storage.read_json(folder / RECORD_FILE), LowRankRecord)
-    for path, shape in record.modules.items():
-        replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)))
+    for kind, modules in ((ENCODER, record.modules), (DECODER, record.decoder)):
+        for path, shape in modules.items():
+            replace_scores(model, path, LowRankScores(**msgspec.structs.asdict(shape)), kind)
     return model
 
 

@@ -12,11 +12,15 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from headroles.encoding import PAIR_MASK
 from headroles.errors import ModelSupportError
+from headroles.models.heads.gates import mask_of
 from headroles.models.heads.low_rank import LowRankScores, is_low_rank, replace_scores, saved_whole
 from headroles.models.heads.projections import find_projections, layers_that_share
 from headroles.models.heads.stack import Stack
+from headroles.models.options import DECODER, ENCODER
 from headroles.models.shared.factorisation import Factors, InputMoments, ScoreMaps
+from headroles.reach import Reach
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,17 @@ class Site:
     path: str
     maps: ScoreMaps
     query: nn.Module
-    """Module whose input is that of queries and keys."""
+    """Module whose input is that of queries, and of keys unless these are of another sequence."""
+    key: nn.Module
+    reach: Reach
+    kind: str = ENCODER
+    """Whether it is in the encoder, or in a decoder beside one."""
 
 
 def find_sites(stack: Stack) -> tuple[Site, ...]:
     """Find the sites whose queries and keys can be replaced, in the order of layers.
+
+    They are of the encoder, of the decoder or across, as the stack is.
 
     Layers that have lost all their heads have no site.
 
@@ -52,6 +62,11 @@ def find_sites(stack: Stack) -> tuple[Site, ...]:
             "more than queries and keys, and sharing these would change them; give a model without "
             "position terms in its scores, such as BERT, RoBERTa or DistilBERT"
         )
+    if stack.paths.fused or stack.family.name == "gpt_neo":  # whose scores have no scale
+        raise ModelSupportError(
+            f"the queries and keys of {family.name} cannot be replaced: they are not linears of "
+            "their own with the usual scale; give a model of another family, such as BERT or BART"
+        )
     if any(map(is_low_rank, stack.part.modules())):
         raise ModelSupportError(
             "the queries and keys of this model are of low rank already; give the original model"
@@ -64,7 +79,9 @@ def find_sites(stack: Stack) -> tuple[Site, ...]:
             parts = (layer.query.weight, layer.key.weight, layer.query.bias)
             maps = ScoreMaps(*(part.detach().double().cpu().numpy() for part in parts))
             path = paths[layer.query.linear].rpartition(".")[0]
-            sites.append(Site(tuple(layers), layer.heads, path, maps, layer.query.linear))
+            reach, part = stack.reaches[layers[0]], DECODER if stack.takes_targets else ENCODER
+            linears = (layer.query.linear, layer.key.linear)
+            sites.append(Site(tuple(layers), layer.heads, path, maps, *linears, reach, part))
     if not sites:
         raise ModelSupportError("this model has lost all its heads; give one that has some")
     return tuple(sites)
@@ -75,7 +92,7 @@ def install(model: PreTrainedModel, site: Site, factors: Factors) -> None:
     heads, _, width = site.maps.query.shape
     scores = LowRankScores(factors.method, width, heads, factors.rank)
     scores.set(factors)
-    replace_scores(saved_whole(model), site.path, scores)
+    replace_scores(saved_whole(model), site.path, scores, site.kind)
 
 
 @contextmanager
@@ -84,24 +101,32 @@ def reading_inputs(
 ) -> Iterator[Callable[[Mapping[str, Tensor]], list[tuple[int, Sums]]]]:
     """Yield a function that runs a stack on a batch, and sums the inputs of each site.
 
-    It returns the index of a site and the sums of real tokens, once for each of its layers.
+    It returns the index of a site and the sums of real tokens, once for each of its layers. Inputs
+    of keys across have the index of their site, and the number of sites added to it.
     """
     sums: list[tuple[int, Sums]] = []
-    mask = torch.zeros(0)
+    masks: dict[int, Tensor] = {}
 
-    def keep(number: int, module: nn.Module, inputs: Any) -> None:
-        sums.append((number, Sums.from_states(inputs[0], mask)))
+    def keep(number: int, sequence: int, module: nn.Module, inputs: Any) -> None:
+        sums.append((number, Sums.from_states(inputs[0], masks[sequence])))
 
     def read(batch: Mapping[str, Tensor]) -> list[tuple[int, Sums]]:
-        nonlocal mask
-        mask = batch["attention_mask"].bool()
+        sequences = {
+            sequence for site in sites for sequence in (site.reach.queries, site.reach.keys)
+        }
+        masks.update({sequence: mask_of(batch, sequence).bool() for sequence in sequences})
         sums.clear()
-        stack.base(**batch)
+        inputs = {name: values for name, values in batch.items() if name != PAIR_MASK}
+        stack.base(**inputs, **stack.settings)
         return list(sums)
 
     with ExitStack() as context:
         for number, site in enumerate(sites):
-            context.enter_context(site.query.register_forward_pre_hook(partial(keep, number)))
+            hook = partial(keep, number, site.reach.queries)
+            context.enter_context(site.query.register_forward_pre_hook(hook))
+            if site.reach.is_across:
+                hook = partial(keep, len(sites) + number, site.reach.keys)
+                context.enter_context(site.key.register_forward_pre_hook(hook))
         context.enter_context(torch.inference_mode())
         yield read
 

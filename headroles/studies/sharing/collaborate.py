@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta, structs
 
-from headroles.corpus import Corpus, make_examples, prepared, read_conllu
-from headroles.encoding import check_known_pieces
+from headroles.corpus import BITEXT, Corpus, make_examples, prepared, read_conllu
+from headroles.encoding import PAIR_MASK, check_known_pieces
 from headroles.errors import CorpusError, UsageError
-from headroles.models.options import SHARED
+from headroles.models.options import ENCODER, SHARED, TargetOptions
 from headroles.models.shared.factorisation import Factors, InputMoments, factorise, score_error
 from headroles.options import Seed, takes
 from headroles.passes.options import OnProgress, Progress, shown_in_notebooks
@@ -68,6 +68,11 @@ class CollaborateOptions(TaskOptions):
 
     title: ClassVar[str] = "Factorisation"
 
+    attention: Literal["encoder", "decoder", "cross"] = "encoder"
+    """Attention of a translation model whose queries and keys are factorised.
+
+    In its encoder, in its decoder, or across; the last two need a bitext as sample.
+    """
     sample_examples: Annotated[int, Meta(ge=2)] = 400
     """Most examples of the sample, of which a quarter are held out, to measure on."""
     seed: Seed = 0
@@ -164,9 +169,10 @@ class Collaboration(Result[CollaborateOptions, CollaborationFacts]):
         """Give the size, the speed and the losses of the model."""
         facts, sums = self.facts, self.frame[["parameters", "parameters_before"]].sum()
         whole = facts["parameters_after"] / facts["parameters_before"]
+        part = "encoder" if self.options.attention == ENCODER else "model"
         yield (
             f"Queries and keys keep {sums['parameters'] / sums['parameters_before']:.0%} of their "
-            f"parameters, the whole encoder {whole:.1%}."
+            f"parameters, the whole {part} {whole:.1%}."
         )
         slower = [passed["tokens"] for passed in facts["passes"] if passed["multiplications"] > 1]
         if slower:
@@ -236,10 +242,12 @@ def collaborate_heads(
     from headroles.models.shared.sites import find_sites, install
     from headroles.tasks.running import open_run
 
+    _check_sample(sample, options)
+    of, kind = options.as_group(TargetOptions), options.attention
     with shown_in_notebooks(options, "examples") as shown:
-        whole = load_encoder(model, options, head=None)
+        whole = load_encoder(model, options, head=None, of=of)
         network, loaded = whole.model, replace(shown, tokenizer=whole.tokenizer)
-        encoder = load_encoder(network, loaded)
+        encoder = load_encoder(network, loaded, of=of)
         with open_reader(whole.stack) as reader:
             n_heads, described = reader.n_heads, reader.description
         sites = find_sites(whole.stack)
@@ -254,7 +262,7 @@ def collaborate_heads(
         after = copy.deepcopy(network)
         for fit in fits:
             install(after, fit.site, fit.factors)
-        changed = find_stack(after)
+        changed = find_stack(after, kind)
         measured = {
             name: divergences(whole.stack, changed, passes, rounds.share(2 * len(passes.lengths)))
             for name, passes in (("divergence", learnt), ("divergence_held_out", held_out))
@@ -279,6 +287,17 @@ def collaborate_heads(
         warnings=list(_warnings(frame, n_tokens, sites[0].maps.query.shape[2])),
     )
     return CollaborativeModel(after, whole.tokenizer, table.record), table
+
+
+def _check_sample(sample: Corpus | None, options: CollaborateOptions) -> None:
+    """Raise UsageError unless the sample is a bitext where the attention reads translations."""
+    if options.attention == ENCODER:
+        return
+    if sample is None or sample.source.get("format") != BITEXT:
+        raise UsageError(
+            f"`attention={options.attention!r}` reads sentences and their translations; give a "
+            "bitext (.bitext) as `sample`"
+        )
 
 
 def _check_rank(options: CollaborateOptions, sites: tuple[Site, ...], n_heads: int) -> None:
@@ -460,7 +479,11 @@ def moments_of(
             for number, of_site in sums:
                 before = totals.get(number, (0,) * len(of_site))
                 totals[number] = Sums(*map(operator.add, before, of_site))
-    return tuple(totals[number].moments() for number in range(len(sites)))
+    n_sites, of_sites = len(sites), {number: sums.moments() for number, sums in totals.items()}
+    return tuple(
+        replace(of_sites[number], within=of_sites.get(n_sites + number, of_sites[number]).within)
+        for number in range(n_sites)
+    )
 
 
 def _find(
@@ -502,30 +525,32 @@ def divergences(
     below.
     """
     from headroles.models.attention.reader import open_reader
+    from headroles.models.heads.gates import mask_of
 
-    tiny = float(np.finfo(np.float32).tiny)
+    tiny, queries = float(np.finfo(np.float32).tiny), before.reaches[0].queries
     with open_reader(before) as first, open_reader(after) as second:
 
         def compare(batch: ExampleBatch) -> FloatArray:
-            real = batch.inputs["attention_mask"].bool()
+            inputs = {name: rows for name, rows in batch.inputs.items() if name != PAIR_MASK}
+            real = mask_of(inputs, queries).bool()
             of_first: list[Tensor] = []
             of_layers: list[float] = []
-            first.read(batch.inputs, lambda _, weights: of_first.append(weights.clone()))
+            first.read(inputs, lambda _, weights: of_first.append(weights.clone()))
 
             def add(layer: int, weights: Tensor) -> None:
                 logs = [attention.clamp_min(tiny).log() for attention in (of_first[layer], weights)]
                 per_row = (of_first[layer] * (logs[0] - logs[1])).sum(dim=(1, 3))
                 of_layers.append(float(per_row[real].double().sum()))
 
-            second.read(batch.inputs, add)
-            return np.array(of_layers)
+            second.read(inputs, add)
+            return np.array([*of_layers, float(real.sum())])
 
-        sums = np.zeros(first.n_layers)
+        sums = np.zeros(first.n_layers + 1)
         for _, of_batch in passes.over_all(compare, on_progress):
             sums += of_batch
         n_heads = np.array([len(heads) or np.nan for heads in first.remaining])
     # none is negative, but rounding may leave less than 0
-    return np.asarray(np.maximum(sums / n_heads / sum(passes.lengths), 0))
+    return np.asarray(np.maximum(sums[:-1] / n_heads / sums[-1], 0))
 
 
 def multiplications(width: int, rank: int, tokens: int, sharing: int = 0) -> int:
