@@ -2,6 +2,8 @@
 
 python -m benchmarks.speeds scoring --model DIR --treebank FILE [--jobs default all] [--clock]
     [--device cpu] [--dtype float32] [--batch-tokens N] [--profile]
+python -m benchmarks.speeds scoring --model DIR --bitext FILE [--attention cross] [--links-from 1]
+    [--target-tokenizer DIR] [--jobs default hit norms]
 python -m benchmarks.speeds removal --model DIR --task FILE [--examples 64] [--roles DIR]
 python -m benchmarks.speeds pruned --model DIR [--shares 0 0.25 0.5] [--batches 1 32]
     [--lengths 32 128]
@@ -21,7 +23,8 @@ scoring     a row for each job: its time divided by that of a forward pass, the 
             --clock, on a device, and of pruned models those of the clock. All sentences of a
             treebank, from parsed sentences to scores: default roles; all relations; both without
             contrasts (default-, all-); first choices (hit); norms. The forward pass is that of the
-            model as it is loaded, over the batches of scoring
+            model as it is loaded, over the batches of scoring. With --bitext the attention of the
+            decoder, or across, beside the pass of the whole encoder-decoder
 removal     importance: derivatives of every example's loss by all gates; ablate: the loss without
             each single head; re-estimated: a quarter of the heads removed in 5 steps; gates:
             updates of learnt gates, as many as there are batches, three at least; curves: five
@@ -65,6 +68,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 from itertools import count, islice, product
@@ -79,18 +83,18 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import PreTrainedModel
 
 from headroles import assign_roles, find_pruning_curves, importance_by_role, score_heads
-from headroles.corpus import PreparedCorpus, prepared, read_conllu
-from headroles.encoding import ExampleEncoder
+from headroles.corpus import PreparedCorpus, prepared, read_bitext, read_conllu
+from headroles.encoding import PAIR_MASK
 from headroles.models.attention.reader import open_reader
 from headroles.models.heads.stack import find_stack
 from headroles.models.heads.surgery import remove_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder, load_model
-from headroles.models.options import ModelOptions
+from headroles.models.options import ATTENTIONS, ENCODER, ModelOptions, TargetOptions
 from headroles.passes.loop import Budget, passes_over
 from headroles.record import Record, RecordedCorpus, RecordedModel
 from headroles.roles import SCORES, RoleOptions, choose_roles
 from headroles.scoring.options import ScoreOptions
-from headroles.scoring.run import ScoringRun
+from headroles.scoring.run import OF_BITEXTS, ScoringRun
 from headroles.scoring.scores import HeadScores, describe_scores, write_scores
 from headroles.scoring.windows import windows_of
 from headroles.studies.pruning.gate import GateOptions, learn_gates
@@ -147,6 +151,10 @@ def main() -> None:
     parser.add_argument("what", choices=(*BESIDE_PASSES, "ratios", *SIZES, "processors"))
     parser.add_argument("--model")
     parser.add_argument("--treebank", type=Path, nargs="+")
+    parser.add_argument("--bitext", type=Path)
+    parser.add_argument("--links-from", type=int, default=0)
+    parser.add_argument("--attention", choices=ATTENTIONS[1:], default="cross", help="of a bitext")
+    parser.add_argument("--target-tokenizer")
     parser.add_argument("--task-model")
     parser.add_argument("--task", type=Path)
     parser.add_argument("--examples", type=int, default=64, help="of the task")
@@ -157,7 +165,9 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--batch-tokens", type=int)
-    parser.add_argument("--profile", action="store_true", help="where the time of default goes")
+    parser.add_argument(
+        "--profile", action="store_true", help="where the time of the first job goes"
+    )
     parser.add_argument("--roles", help="folder of a role table")
     parser.add_argument("--shares", type=float, nargs="+", default=[0, 0.25, 0.5, 0.75, 0.83])
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 32])
@@ -222,19 +232,24 @@ def spread(values: list[float], form: str) -> str:
 
 def scoring(given: argparse.Namespace) -> list[dict[str, str]]:
     """Return a row for each job of scoring."""
-    encoder = load_encoder(given.model, ModelOptions(device=given.device, dtype=given.dtype))
+    loading, of = ModelOptions(device=given.device, dtype=given.dtype), TargetOptions()
+    corpus = None if given.bitext else read_conllu(given.treebank[0])
+    if corpus is None:
+        corpus = read_bitext(given.bitext, links_from=given.links_from)
+        of = TargetOptions(attention=given.attention, target_tokenizer=given.target_tokenizer)
+    encoder = load_encoder(given.model, loading, of=of)
     on_clock = given.clock or encoder.device.type != "cpu"
     clock = time.perf_counter if on_clock else time.process_time
-    with prepared(read_conllu(given.treebank[0])) as corpus:
+    with prepared(corpus) as ready:
         if given.profile:
             profiler = cProfile.Profile()
-            profiler.runcall(score, encoder, corpus, "default", given.batch_tokens)
+            profiler.runcall(score, encoder, ready, given.jobs[0], given.batch_tokens)
             pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
             return []
-        jobs = {job: scored(encoder, corpus, job, given.batch_tokens) for job in given.jobs}
-        plain = forward(encoder, make_batches(encoder, corpus, given.batch_tokens))
+        jobs = {job: scored(encoder, ready, job, given.batch_tokens) for job in given.jobs}
+        plain = forward(encoder, make_batches(encoder, ready, given.batch_tokens))
         seconds, ratios = take_turns(plain, jobs, given.rounds, clock)
-        n = corpus.record.sentences
+        n = ready.record.sentences
     return [
         {
             "job": name,
@@ -254,20 +269,32 @@ def scored(
 
 def score(encoder: LoadedModel, corpus: PreparedCorpus, job: str, batch_tokens: int | None) -> None:
     """Score all examples."""
-    options = ScoreOptions(batch_tokens=batch_tokens, **SCORING[job])
-    with open_reader(encoder.stack, options.measure) as reader:
-        for _ in ScoringRun(encoder, reader, corpus, options).blocks():
+    with open_scoring_of(encoder, corpus, batch_tokens, job) as run:
+        for _ in run.blocks():
             pass
+
+
+@contextmanager
+def open_scoring_of(
+    encoder: LoadedModel, corpus: PreparedCorpus, batch_tokens: int | None, job: str
+) -> Iterator[ScoringRun]:
+    """Open the scoring of all examples; of a bitext the roles that it has by default."""
+    attention = encoder.stack.kind
+    chosen: dict[str, Any] = {"attention": attention, **SCORING[job]}
+    if attention != ENCODER:
+        chosen |= {"roles": OF_BITEXTS[attention], "relations": "none"}
+    options = ScoreOptions(batch_tokens=batch_tokens, **chosen)
+    with open_reader(encoder.stack, options.measure) as reader:
+        yield ScoringRun(encoder, reader, corpus, options)
 
 
 def make_batches(
     encoder: LoadedModel, corpus: PreparedCorpus, batch_tokens: int | None = None
 ) -> list[dict[str, Tensor]]:
     """Return the inputs of the very batches that scoring runs."""
-    options = ScoreOptions(batch_tokens=batch_tokens)
-    with open_reader(encoder.stack, options.measure) as reader:
-        budget = Budget(ScoringRun(encoder, reader, corpus, options).batch_tokens)
-    cutter = ExampleEncoder(encoder.tokenizer, encoder.max_tokens, encoder.takes_token_types)
+    with open_scoring_of(encoder, corpus, batch_tokens, "default") as run_of_scoring:
+        budget = Budget(run_of_scoring.batch_tokens)
+    cutter = encoder.example_encoder()
     batches: list[dict[str, Tensor]] = []
     for window in windows_of(corpus, "adjacent"):
         cut = cutter.encode(window.examples, Counter())
@@ -277,11 +304,12 @@ def make_batches(
 
 def forward(encoder: LoadedModel, batches: list[dict[str, Tensor]]) -> Work:
     """Return the plain forward pass over all batches."""
+    inputs = [{k: v for k, v in batch.items() if k != PAIR_MASK} for batch in batches]
 
     def run() -> None:
         with torch.inference_mode():
-            for batch in batches:
-                encoder.model(**batch)
+            for batch in inputs:
+                encoder.stack.run_whole(batch)
 
     return run
 

@@ -230,7 +230,7 @@ def open_scoring(
             yield ScoringRun(encoder, reader, ready, options, sharing, chosen)
 
 
-_OF_BITEXTS = {
+OF_BITEXTS = {
     CROSS: ("aligned", "delimiter", "position", "punctuation"),
     DECODER: ("local", "delimiter", "first", "duplicate", "induction"),
 }
@@ -241,7 +241,7 @@ def _for_targets(options: ScoreOptions, corpus: PreparedCorpus) -> ScoreOptions:
     """Return the options with the defaults of bitexts. Raises errors as `is_read_as_bitext`."""
     if not is_read_as_bitext(corpus.record, options.attention, options.pairing):
         return options
-    roles = options.roles or _OF_BITEXTS[options.attention]
+    roles = options.roles or OF_BITEXTS[options.attention]
     if options.attention == CROSS or not corpus.relations:
         return replace(options, relations=(), roles=roles)
     return replace(options, roles=options.roles or (*roles, GROUP))
