@@ -9,6 +9,8 @@ read through   how its attention weights are reached
 each token sees  the span of keys of each kind of layers; "(others)" where weights say otherwise
 difference     the largest difference of a weight from what the model returns with
                ``output_attentions=True`` under its own eager attention, over real tokens
+beside it      the same differences of decoder and cross-attention of an encoder-decoder, or the
+               reason why one is not read
 scored         examples of the sample that have a score
 why not        the reason, where the model is not read
 """
@@ -29,10 +31,13 @@ from transformers.models.auto import modeling_auto
 
 import headroles as hr
 from benchmarks.fuzz import make_tokenizer
+from headroles.encoding import DECODER_INPUTS
 from headroles.errors import HeadRolesError
-from headroles.models.attention.reader import open_reader
-from headroles.models.families import REFUSED, check_supported
+from headroles.models.attention.functions import masks_of
+from headroles.models.attention.reader import RETURNED_AS, open_reader
+from headroles.models.families import REFUSED, check_supported, is_encoder_decoder
 from headroles.models.heads.stack import Stack, find_stack
+from headroles.models.options import ATTENTIONS
 from headroles.reach import Reach
 
 _MAPPINGS = (
@@ -101,6 +106,7 @@ class Row:
     read_through: str = ""
     sees: str = ""
     difference: float | None = None
+    beside: str = ""
     scored: int | None = None
     why_not: str = ""
 
@@ -108,7 +114,8 @@ class Row:
         """Return the row as text."""
         difference = "" if self.difference is None else f"{self.difference:.0e}"
         scored = "" if self.scored is None else str(self.scored)
-        return self.type, self.read_through, self.sees, difference, scored, self.why_not
+        beside = self.beside
+        return self.type, self.read_through, self.sees, difference, beside, scored, self.why_not
 
 
 def text_models(types: list[str]) -> Iterator[tuple[str, type[Any]]]:
@@ -165,11 +172,26 @@ def try_type(name: str, kind: type[Any], tokenizer: PreTrainedTokenizerFast) -> 
             difference, fits = _largest_difference(stack, reader)
         scores = hr.score_heads(model, hr.sample_treebank(), tokenizer=tokenizer)
         sees += "" if fits else " (others)"
-        return Row(name, way, sees, difference, scores.values.shape[0])
+        beside = _beside_encoder(model) if is_encoder_decoder(model.config) else ""
+        return Row(name, way, sees, difference, beside, scores.values.shape[0])
     except HeadRolesError as error:
         return Row(name, why_not=_short(error))
     except Exception as error:
         return Row(name, why_not=f"{type(error).__name__}: {_short(error)}")
+
+
+def _beside_encoder(model: Any) -> str:
+    """Try to read decoder and cross-attention, and say what was found."""
+    found = []
+    for kind in ATTENTIONS[1:]:
+        try:
+            stack = find_stack(model, kind)
+            with open_reader(stack) as reader:
+                difference, fits = _largest_difference(stack, reader)
+            found.append(f"{kind} {difference:.0e}{'' if fits else ' (others)'}")
+        except HeadRolesError as error:
+            found.append(f"{kind}: {_short(error)}")
+    return "; ".join(found)
 
 
 def _short(error: Exception) -> str:
@@ -182,7 +204,7 @@ def _sees(reaches: tuple[Reach, ...]) -> str:
         (None, None): "all",
         (None, 0): "earlier",
     }
-    named = [words.get(reach, f"{reach.back} before, {reach.ahead} after") for reach in reaches]
+    named = [words.get(reach[:2], f"{reach.back} before, {reach.ahead} after") for reach in reaches]
     return "; ".join(dict.fromkeys(named))
 
 
@@ -195,19 +217,22 @@ def _largest_difference(stack: Stack, reader: Any) -> tuple[float, bool]:
     mask = torch.ones_like(ids)
     mask[1, 15:] = 0
     inputs = {"input_ids": ids * mask, "attention_mask": mask}
+    if stack.takes_targets:  # shorter ones
+        inputs |= {f"{DECODER_INPUTS}{name}": values[:, 1:20] for name, values in inputs.items()}
     ours: list[Tensor] = []
     reader.read(inputs, lambda layer, weights: ours.append(weights.clone()))
     stack.whole.set_attn_implementation("eager")
     with torch.no_grad():
         outputs = stack.base(**inputs, **stack.settings, output_attentions=True, return_dict=True)
-        theirs = outputs.attentions
+        theirs = getattr(outputs, RETURNED_AS[stack.kind])
     if stack.config.model_type in _SCORES:
         theirs = [one.softmax(-1) for one in theirs]
-    real = mask[:, None, :, None].bool()
+    queries, keys = masks_of(inputs, stack.kind)
+    real = queries[:, None, :, None].bool()
     pairs = zip(ours, theirs, strict=True)
-    place = torch.arange(ids.shape[1])
+    distances = torch.arange(keys.shape[1]) - torch.arange(queries.shape[1])[:, None]
     fits = [
-        torch.equal(one[0].amax(0) > 0, reach.sees(place - place[:, None]))
+        torch.equal(one[0].amax(0) > 0, reach.sees(distances))
         for one, reach in zip(ours, reader.reaches, strict=True)
     ]
     largest = max(float(((one - other) * real).abs().max()) for one, other in pairs)
@@ -224,11 +249,12 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     letters = "".join(sorted(set(hr.sample_treebank().read_text(encoding="utf-8").lower())))
     tokenizer = make_tokenizer(letters, model_max_length=_LONGEST)
-    mark = "{:<22} {:<21} {:<28} {:<11} {:<7} {}"
+    mark = "{:<22} {:<21} {:<28} {:<11} {:<28} {:<7} {}"
     if asked.markdown:
-        mark = "| {} | {} | {} | {} | {} | {} |"
+        mark = "| {} | {} | {} | {} | {} | {} | {} |"
     print(f"transformers {transformers.__version__}, torch {torch.__version__}")
-    titles = ("type", "read through", "each token sees", "difference", "scored", "why not")
+    titles = ("type", "read through", "each token sees", "difference", "beside it", "scored")
+    titles += ("why not",)
     print(mark.format(*titles), flush=True)
     if asked.markdown:
         print(mark.format(*(["---"] * len(titles))))

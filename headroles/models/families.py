@@ -254,7 +254,7 @@ FAMILIES = {
         "FSMT",
         None,
         "it has the tokens before the sequences of a batch",
-        note=_HALF,
+        reads=ATTENTIONS,
         read_through=RETURNED,
     ),
     "prophetnet": Family(

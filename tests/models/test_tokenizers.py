@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from headroles import make_corpus, score_heads
-from headroles.corpus import Example
+from headroles.corpus import Example, words_alone
 from headroles.encoding import SPECIAL, EncodedExample, ExampleEncoder
 from headroles.errors import TokenizerError, UsageError
 from headroles.models.attention.reader import open_reader
@@ -29,11 +29,11 @@ from headroles.models.loading import rebuilt
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
 from headroles.models.loading.tokenizers import fit_to_words, read_tokenizer
-from headroles.models.options import ModelOptions
+from headroles.models.options import ModelOptions, TargetOptions
 from headroles.word_starts import with_prefix_space
 from tests.conftest import SPECIALS, make_tokenizer
 from tests.encoding.test_encoder import example
-from tests.models.families import COMMON, make_model
+from tests.models.families import COMMON, make_model, make_whole
 from tests.rounding import assert_same_outputs
 
 S = SPECIAL
@@ -170,9 +170,27 @@ MOSES = ["<s>", "</s>", "<pad>", "<unk>", "<special1>", "the</w>", "do", "gs</w>
 OF_MOSES = ["t h", "th e</w>", "d o", "g s</w>"]
 
 
-def fsmt(folder: Path) -> PreTrainedTokenizerBase:
-    source, target = (numbers(folder, *MOSES, name=f"{name}.json") for name in ("one", "two"))
+def fsmt(folder: Path, targets: Sequence[str] = MOSES) -> PreTrainedTokenizerBase:
+    source, target = numbers(folder, *MOSES), numbers(folder, *targets, name="targets.json")
     return hf.FSMTTokenizer(["en", "ru"], source, target, merges(folder, *OF_MOSES))
+
+
+def test_targets_of_two_vocabularies_have_the_numbers_of_their_own(tmp_path: Path) -> None:
+    """The target vocabulary is longer than that of sources, and so are the decoder's embeddings."""
+    own = [*MOSES[:5], *(f"piece{k}" for k in range(80)), ".</w>", "the</w>", "do", "gs</w>"]
+    tokenizer = fsmt(tmp_path, own)
+    model = make_whole(
+        "fsmt", vocab_size=len(own), tgt_vocab_size=len(own), decoder_start_token_id=1
+    )
+    of = TargetOptions(attention="cross")
+    encoder = load_encoder(model, ModelOptions(tokenizer=tokenizer), of=of)
+    pair = Example(tuple(words_alone(text.split()) for text in ("the dogs .", "dogs . the")))
+    (cut,) = encoder.example_encoder().encode([pair], Counter())
+    numbers_of = [MOSES.index(piece) for piece in ("the</w>", "do", "gs</w>", ".</w>", "</s>")]
+    targets = [own.index(piece) for piece in ("</s>", "do", "gs</w>", ".</w>", "the</w>")]
+    assert cut.input_ids.tolist() == [*numbers_of, *targets]
+    assert cut.words.tolist() == [0, 1, 1, 2, -1, -1, 3, 3, 4, 5]
+    assert tokenizer.encoder["the</w>"] == numbers_of[0]
 
 
 def of_moses(name: str) -> Callable[[Path], PreTrainedTokenizerBase]:

@@ -58,7 +58,8 @@ def bitext(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_model(kind: str) -> PreTrainedModel:
-    model = make_whole(kind, vocab_size=128, decoder_start_token_id=START)
+    sizes = dict.fromkeys(("src_vocab_size", "tgt_vocab_size") * (kind == "fsmt"), 128)
+    model = make_whole(kind, vocab_size=128, decoder_start_token_id=START, **sizes)
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3)
@@ -186,7 +187,7 @@ class Pair:
 @pytest.mark.numbers
 @pytest.mark.parametrize("rows", ["input", "output"])
 @pytest.mark.parametrize("score", ["bias", "excess", "hit"])
-@pytest.mark.parametrize("kind", ["bart", "t5", "marian", "m2m_100"])
+@pytest.mark.parametrize("kind", ["bart", "t5", "marian", "m2m_100", "fsmt"])
 def test_cross_attention_equals_loops(bitext: Path, kind: str, score: str, rows: str) -> None:
     model, tokenizer = make_model(kind), make_tokenizer()
     scores = score_heads(
@@ -212,7 +213,7 @@ def test_cross_attention_equals_loops(bitext: Path, kind: str, score: str, rows:
 
 
 @pytest.mark.numbers
-@pytest.mark.parametrize("kind", ["bart", "t5"])
+@pytest.mark.parametrize("kind", ["bart", "t5", "fsmt"])
 def test_decoders_of_translations_equal_loops(bitext: Path, kind: str) -> None:
     model, tokenizer = make_model(kind), make_tokenizer()
     scores = score_heads(

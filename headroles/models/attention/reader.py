@@ -49,7 +49,7 @@ from headroles.models.options import CROSS, DECODER, ENCODER, WEIGHTS
 from headroles.reach import ACROSS, EVERYTHING, TARGET, Reach, window_of_decoder
 from headroles.wording import in_one_line, listed
 
-_RETURNED_AS = {
+RETURNED_AS = {
     ENCODER: "attentions",
     DECODER: "decoder_attentions",
     CROSS: "cross_attentions",
@@ -327,7 +327,7 @@ def returned_attention(stack: Stack) -> Iterator[Run]:
                 for layer in zip(*rows, strict=True)
             ]
         outputs = base(**inputs, **stack.settings, output_attentions=True)
-        returned: Any = getattr(outputs, _RETURNED_AS[stack.kind], None)
+        returned: Any = getattr(outputs, RETURNED_AS[stack.kind], None)
         if not returned or not all(isinstance(layer, Tensor) for layer in returned):
             raise ModelSupportError(
                 f"{family.name} has no attention interface that can be read, and returns no "

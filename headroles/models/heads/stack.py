@@ -49,7 +49,7 @@ class Stack:
     @property
     def config(self) -> Any:
         """Configuration of the part that is read; of a model of text and pictures, that of text."""
-        config = self.part.config
+        config = getattr(self.part, "config", self.base.config)  # which FSMT's decoder lacks
         return config if is_encoder_decoder(config) else getattr(config, "text_config", config)
 
     @property

@@ -137,12 +137,12 @@ class LoadedModel:
             ExampleEncoder,
             max_tokens=self.max_tokens,
             with_token_types=self.takes_token_types,
-            n_embeddings=self.n_embeddings,
         )
-        source = make(self.tokenizer)
+        source = make(self.tokenizer, n_embeddings=self.n_embeddings)
         if self.target is None:
             return source
-        return PairEncoder(source, make(self.target.tokenizer), self.target.targets)
+        target = make(self.target.tokenizer, n_embeddings=self._n_target_embeddings)
+        return PairEncoder(source, target, self.target.targets)
 
     def tokens_of(self, example: EncodedExample) -> list[str]:
         """Return the texts of the tokens of an example."""
@@ -157,6 +157,12 @@ class LoadedModel:
         """Number of pieces that the model has embeddings for; None if only attention is known."""
         is_function = isinstance(self.attention, FunctionAttention)
         return None if is_function else n_embeddings(self.model)
+
+    @property
+    def _n_target_embeddings(self) -> int | None:
+        """Number of pieces that the decoder has embeddings for; None if that is not known."""
+        own: Any = getattr(getattr(self.attention, "part", None), "embed_tokens", None)
+        return self.n_embeddings if own is None else len(own.weight)
 
     @property
     def device(self) -> torch.device:

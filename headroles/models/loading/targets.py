@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from transformers import PreTrainedTokenizerBase
+from transformers import FSMTTokenizer, PreTrainedTokenizerBase
 
 from headroles.encoding import Targets
 from headroles.errors import ModelError, UsageError
@@ -112,6 +112,9 @@ def _tokenizer_of_targets(
         target = load_tokenizer(of.target_tokenizer, options)
     else:
         target = copy.deepcopy(tokenizer)
+        if isinstance(target, FSMTTokenizer):  # it reads texts by the vocabulary of sources
+            target.encoder = {piece: number for number, piece in target.decoder.items()}
+            target.src_lang = target.tgt_lang
         if hasattr(target, "tgt_lang") and target.tgt_lang is None:
             raise UsageError(
                 f"the tokenizer {tokenizer.name_or_path} is one of several languages; pass "
