@@ -83,9 +83,9 @@ class HeadRows:
             return frame
         places = [self.place(row) if row >= 0 else ("", row) for row in frame["layer"].tolist()]
         kinds, layers = zip(*places, strict=True) if places else ((), ())
-        named = frame.assign(layer=np.array(layers, dtype=np.int64))
-        named.insert(list(frame).index("layer"), ATTENTION, np.array(kinds, dtype=object))
-        return named
+        layers_by_name = frame.assign(layer=np.array(layers, dtype=np.int64))
+        layers_by_name.insert(list(frame).index("layer"), ATTENTION, np.array(kinds, dtype=object))
+        return layers_by_name
 
     def rows_of(self, frame: pd.DataFrame) -> IntArray:
         """Return the rows (n,) of the heads of a table that `with_kinds` returned."""

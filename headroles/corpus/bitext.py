@@ -74,7 +74,7 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
         CorpusError: a path does not exist, or a folder has no ``.bitext`` file.
         UsageError: ``translations`` of several files.
     """
-    known = {
+    parts_known = {
         "format": BITEXT,
         "translations": options.translations,
         "links": options.links,
@@ -89,7 +89,9 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
             )
         kinds = {kind_of(files[0].path), kind_of(options.translations)}
         scheme = {} if kinds & {*SUFFIXES} else {"scheme": OTHER}
-        corpus = Corpus({**known, **origin, **scheme}, partial(_of_two_files, files[0], options))
+        corpus = Corpus(
+            {**parts_known, **origin, **scheme}, partial(_of_two_files, files[0], options)
+        )
         return with_spacing(corpus, options)
 
     def read(skipped: Skipped) -> Iterator[Sentence]:
@@ -102,7 +104,7 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
                         at = at._replace(of_links=f"{options.links}, line {number}")
                     yield from _unless_defective(_pair_in(line, links, at), options, skipped)
 
-    return with_spacing(Corpus({**known, **origin, "scheme": OTHER}, read), options)
+    return with_spacing(Corpus({**parts_known, **origin, "scheme": OTHER}, read), options)
 
 
 def typed_pair(text: str, links_from: int = 0, spacing: Literal["text", "words"] = TEXT) -> Corpus:

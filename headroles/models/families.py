@@ -64,8 +64,10 @@ def _inside(attention: str, query: str, key: str, value: str, output: str) -> Pa
     return Paths(query, key, value, output)
 
 
-def _fused(projection: str, output: str, fused: Literal["thirds", "heads"], **others: Any) -> Paths:
-    return Paths(projection, projection, projection, output, fused, **others)
+def _fused(
+    projection: str, output: str, fused: Literal["thirds", "heads"], **settings: Any
+) -> Paths:
+    return Paths(projection, projection, projection, output, fused, **settings)
 
 
 _CROSS = (
@@ -121,14 +123,14 @@ class Family:
     """
 
 
-def _t5(name: str, **others: Any) -> Family:
+def _t5(name: str, **settings: Any) -> Family:
     return Family(
         name,
         _T5_PATHS,
         reads=ATTENTIONS,
         positions="a bias of relative positions",
         position_embedding="relative_attention_bias",
-        **others,
+        **settings,
     )
 
 
@@ -136,9 +138,9 @@ def _bart(name: str) -> Family:
     return Family(name, _BART_PATHS, reads=ATTENTIONS)
 
 
-def _decoder(name: str, paths: Paths, **others: Any) -> Family:
+def _decoder(name: str, paths: Paths, **settings: Any) -> Family:
     note = "a decoder: each token sees itself and earlier ones"
-    return Family(name, paths, is_decoder=True, note=note, **others)
+    return Family(name, paths, is_decoder=True, note=note, **settings)
 
 
 def _llama(name: str) -> Family:

@@ -39,8 +39,8 @@ class WeightOptions(Options):
     """Run code that comes with the model."""
 
 
-def _any_tokenizer(given: str | Path | PreTrainedTokenizerBase) -> str | Path | Any:
-    return given
+def _any_tokenizer(tokenizer: str | Path | PreTrainedTokenizerBase) -> str | Path | Any:
+    return tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,11 +47,11 @@ class Cached:
 
     _results: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
-    def of(self, find: Callable[..., T], *given: Hashable) -> T:
-        """Return ``find(self, *given)``, computed once and then cached."""
-        key = (find, *given)
+    def of(self, find: Callable[..., T], *arguments: Hashable) -> T:
+        """Return ``find(self, *arguments)``, computed once and then cached."""
+        key = (find, *arguments)
         if key not in self._results:
-            self._results[key] = find(self, *given)
+            self._results[key] = find(self, *arguments)
         result: T = self._results[key]
         return result
 

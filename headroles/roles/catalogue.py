@@ -78,8 +78,8 @@ def position_roles(options: Options, context: Context) -> Iterator[Role]:
 
     Tokens without a token there are no queries.
     """
-    named = getattr(options, "roles", None) or ()
-    for offset in sorted({*_USUAL, *(offset_of(name) for name in named if is_position(name))}):
+    names = getattr(options, "roles", None) or ()
+    for offset in sorted({*_USUAL, *(offset_of(name) for name in names if is_position(name))}):
         yield Role(
             f"{POSITION}:{offset:+d}",
             words=offset_in_words(offset),

@@ -51,9 +51,9 @@ DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")
 ALL = "all"
 
 
-def _names(given: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
+def _names(chosen_roles: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
     """Return names of groups or roles, with positions written as in tables."""
-    names = names_of_roles(given)
+    names = names_of_roles(chosen_roles)
     if not names:
         raise UsageError("`roles` names no role; name at least one, or omit it")
     plain = (
@@ -84,10 +84,10 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
     def check(self) -> None:
         """Reject options of roles that are not scored. Raises UsageError."""
         super().check()
-        named = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
+        groups = {name.partition(":")[0] for name in self.roles or DEFAULT_GROUPS}
         for field in fields_of(RoleOptions):
             group = only_for(field)
-            is_used = not group or named & {group, ALL}
+            is_used = not group or groups & {group, ALL}
             if not is_used and getattr(self, field.name) not in (field.default, ()):
                 raise UsageError(
                     f"{field.name} ({field.flag}) has no effect without the role {group}; add the "
@@ -114,14 +114,18 @@ def choose_roles(
     UsageError for a name of no role, of a contrast, or of a group without any role here, and
     CorpusError if the corpus lacks the annotation of a role.
     """
-    named = DEFAULT_GROUPS if options.roles is None else options.roles
+    chosen_names = DEFAULT_GROUPS if options.roles is None else options.roles
     context = Context(relations, score, sentences, is_causal)
     chosen: list[Role] = []
-    for group, made in ROLE_GROUPS.items():
-        names = {name for name in named if name == ALL or name.partition(":")[0] == group}
+    for group, roles_of_group in ROLE_GROUPS.items():
+        names = {name for name in chosen_names if name == ALL or name.partition(":")[0] == group}
         if not names:
             continue
-        roles = made if isinstance(made, tuple) else tuple(made(options, context))
+        roles = (
+            roles_of_group
+            if isinstance(roles_of_group, tuple)
+            else tuple(roles_of_group(options, context))
+        )
         _check_names(names - {ALL}, group, roles)
         if not roles and group in (options.roles or ()):
             raise UsageError(
@@ -129,7 +133,7 @@ def choose_roles(
                 "`relations`, or other roles"
             )
         chosen += _named_in(roles, names, group)
-    for name in named:
+    for name in chosen_names:
         if name != ALL and name.partition(":")[0] not in ROLE_GROUPS:
             _check_own_name(name, context)
             chosen += own_roles(name, context, options)
@@ -141,12 +145,12 @@ def _named_in(roles: Sequence[Role], names: Collection[str], group: str) -> list
 
     The measure of all arcs in a direction goes with each role of arcs in this direction.
     """
-    named = [role for role in roles if {*names} & {group, ALL, *role.names_with_it}]
-    ends = {role.sieve.direction for role in named if isinstance(role.sieve, Pairs)}
+    chosen = [role for role in roles if {*names} & {group, ALL, *role.names_with_it}]
+    ends = {role.sieve.direction for role in chosen if isinstance(role.sieve, Pairs)}
     return [
         role
         for role in roles
-        if role in named
+        if role in chosen
         or (role.measure_of and isinstance(role.sieve, Pairs) and role.sieve.direction in ends)
     ]
 
@@ -206,14 +210,14 @@ def classes_of_rules(roles: Iterable[Role]) -> dict[str, list[str]]:
 def _check_names(names: Iterable[str], group: str, roles: Sequence[Role]) -> None:
     """Raise UsageError for a name that is neither the group nor a role in it that can be named."""
     parents = {role.id: role.parent for role in roles}
-    known = [group, *(name for name, parent in parents.items() if not parent)]
+    choices = [group, *(name for name, parent in parents.items() if not parent)]
     for name in names:
         if parents.get(name):
             raise UsageError(
                 f"{name} is the contrast of a role and is scored with it; name {parents[name]}"
             )
-        if name not in known:
-            near = get_close_matches(name, known, n=3) or known
+        if name not in choices:
+            near = get_close_matches(name, choices, n=3) or choices
             raise UsageError(f"there is no role {name!r}; did you mean {listed(near)}?")
 
 
@@ -240,10 +244,10 @@ def role_of(name: str, score: Score) -> Role:
     )
     relations = _SOME if relation in (None, POOLED) else (relation,)
     try:
-        known = choose_roles(options, relations, score, is_causal=True)
+        candidates = choose_roles(options, relations, score, is_causal=True)
     except CorpusError:  # the role needs a corpus to be scored, not to be tested
-        known = (Role(name, words=name),)
-    for role in known:
+        candidates = (Role(name, words=name),)
+    for role in candidates:
         if role.id == name:
             return replace(role, meaning={}, sieve=None)
     raise UsageError(f"there is no role {name!r}; give an id as in tables, or MODULE:FUNCTION")
@@ -279,9 +283,13 @@ def is_own(name: str) -> bool:
 def _ids_in_words(words: str, context: Context) -> list[str]:
     """Return the ids of the roles whose words a user gives."""
     meant = []
-    for made in ROLE_GROUPS.values():
+    for roles_of_group in ROLE_GROUPS.values():
         with suppress(CorpusError):  # a role that this corpus cannot have
-            roles = made if isinstance(made, tuple) else tuple(made(RoleOptions(), context))
+            roles = (
+                roles_of_group
+                if isinstance(roles_of_group, tuple)
+                else tuple(roles_of_group(RoleOptions(), context))
+            )
             meant += [role.id for role in roles if role.words.lower() == words.strip().lower()]
     return meant
 

@@ -148,10 +148,10 @@ def read_contrasts(
     than ``roundings`` (B, r), relative to the attention to links and controls together, are set
     to 0.
     """
-    given = in_product(layer, pairs, weights)
+    product = in_product(layer, pairs, weights)
     taken = in_product(layer, control_pairs, control_weights)
-    contrasts = given - taken
-    bounds = taken.add_(given).mul_(roundings[:, None])
+    contrasts = product - taken
+    bounds = taken.add_(product).mul_(roundings[:, None])
     return contrasts.masked_fill_(contrasts.abs() < bounds, 0)
 
 

@@ -62,12 +62,12 @@ class OwnName(str):
         return name
 
 
-def names_of_roles(given: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
+def names_of_roles(chosen_roles: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
     """Return the names of roles in a text or a sequence; functions have names of their own.
 
     Raises UsageError for two functions of one name.
     """
-    parts = [given] if callable(given) else given
+    parts = [chosen_roles] if callable(chosen_roles) else chosen_roles
     if isinstance(parts, str) or not isinstance(parts, Iterable):
         return split_names(parts)
     names: dict[str, str] = {}
@@ -190,11 +190,11 @@ class Finder(FindLinks):
     def is_across(self) -> bool:
         """Whether the function takes both sentences of a pair."""
         try:
-            given = inspect.signature(self.function).parameters.values()
+            parameters = inspect.signature(self.function).parameters.values()
         except Exception:  # a user's object may raise anything
             return False
         by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        return sum(arg.kind in by_place and arg.default is arg.empty for arg in given) > 1
+        return sum(arg.kind in by_place and arg.default is arg.empty for arg in parameters) > 1
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return the pairs of places as links with the label 0."""
@@ -218,19 +218,19 @@ class Finder(FindLinks):
         where = f"sentence {'+'.join(sentence.id for sentence in sentences)!r}"
         most = sizes[0] * sizes[1] + _MOST_REPEATED
         try:
-            given = list(islice(iter(self.function(*sentences)), most + 1))
+            returned = list(islice(iter(self.function(*sentences)), most + 1))
         except BaseException as error:  # a user's function may raise anything
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise UsageError(
                 f"the role {self.name} fails at {where}: {with_type(error)}; correct the function"
             ) from error
-        if len(given) > most:
+        if len(returned) > most:
             raise UsageError(
                 f"the role {self.name} returns more than {most} places or pairs for {where}; make "
                 "the function stop earlier"
             )
-        results = list(dict.fromkeys(self._checked(result, sizes, where) for result in given))
+        results = list(dict.fromkeys(self._checked(result, sizes, where) for result in returned))
         if len({type(result) for result in results} | ({self.kind} - {None})) > 1:
             raise UsageError(
                 f"the role {self.name} returns words, pairs (one, other) and pairs {{one, other}} "

@@ -120,8 +120,8 @@ class Role:
 
     def to_record(self) -> RecordedRole:
         """Return the role as a record has it, without its sieve."""
-        known = {name: getattr(self, name) for name in RecordedRole.__struct_fields__}
-        return RecordedRole(**plain({**known, "words": self.words or self.id}))
+        values = {name: getattr(self, name) for name in RecordedRole.__struct_fields__}
+        return RecordedRole(**plain({**values, "words": self.words or self.id}))
 
     @classmethod
     def from_record(cls, record: RecordedRole) -> Role:

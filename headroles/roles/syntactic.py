@@ -60,9 +60,9 @@ class Arc(NamedTuple):
     label: str
 
 
-def check_source(given: str) -> str:
-    """Return ``given`` if it names a source of arcs. Raises UsageError otherwise."""
-    source = str(given)
+def check_source(name: str) -> str:
+    """Return ``name`` if it names a source of arcs. Raises UsageError otherwise."""
+    source = str(name)
     if source not in (BASIC, ENHANCED) and (not source.startswith(MISC) or source == MISC):
         raise UsageError(
             f"`arcs={source!r}` is no source of arcs; pass {BASIC}, {ENHANCED} or "
@@ -267,16 +267,16 @@ _WAYS_OF_DECODERS = (*_WAYS, (TO_EARLIER, EARLIER))
 _WHOLE_ARCS = "arcs between words that have pieces, in examples that are not too long"
 
 
-def _relations(given: str | Sequence[str]) -> str | tuple[str, ...]:
-    named = split_names(given)
-    if isinstance(given, str) and not named:
+def _relations(chosen: str | Sequence[str]) -> str | tuple[str, ...]:
+    relation_names = split_names(chosen)
+    if isinstance(chosen, str) and not relation_names:
         raise UsageError(
             "`relations` names no relation; omit it for the defaults, or pass none to "
             "score without syntax"
         )
-    if named == (NO_RELATIONS,):
+    if relation_names == (NO_RELATIONS,):
         return ()
-    return ALL_RELATIONS if named == (ALL_RELATIONS,) else named
+    return ALL_RELATIONS if relation_names == (ALL_RELATIONS,) else relation_names
 
 
 @dataclass(frozen=True, kw_only=True)

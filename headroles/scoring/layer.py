@@ -98,23 +98,23 @@ class AttentionLayer:
 
     def _choose(self, kind: str) -> Tensor:
         """Return the chosen keys (batch, heads, query); for words, as indices of first pieces."""
-        attention, given = self.attention, self._candidates
+        attention, candidates = self.attention, self._candidates
         if kind == EVERY:
             return first_largest(attention)
         if kind == TOKENS_OF_WORDS:
-            return first_largest(attention, given.barred[:, None, None])
+            return first_largest(attention, candidates.barred[:, None, None])
         # sums over the pieces of a query have their maximum where the means have
         table = self._between_words
         axis = -1
         if kind == ATTENDING:
             # rows of no word are undefined
-            n_pieces = given.n_pieces.where(given.n_pieces > 0, torch.inf)
+            n_pieces = candidates.n_pieces.where(candidates.n_pieces > 0, torch.inf)
             table, axis = table / n_pieces[:, None, :, None], -2
         # a word attending to itself says nothing of relations between words: rank it last
         table.view(torch.int32).diagonal(dim1=-2, dim2=-1).fill_(_BARRED)
         chosen = first_largest(table, axis=axis)
-        keys = given.starts[:, None].expand(-1, table.shape[1], -1).gather(2, chosen)
-        at_tokens: Tensor = keys.gather(2, given.words[:, None].expand(-1, table.shape[1], -1))
+        keys = candidates.starts[:, None].expand(-1, table.shape[1], -1).gather(2, chosen)
+        at_tokens: Tensor = keys.gather(2, candidates.words[:, None].expand(-1, table.shape[1], -1))
         return at_tokens
 
     @cached_property
@@ -123,32 +123,32 @@ class AttentionLayer:
 
         Rows beyond the words of an example are undefined.
         """
-        given, to_words = self._candidates, self._to_words
+        candidates, to_words = self._candidates, self._to_words
         batch, heads, width, n_words = to_words.shape
         # rows of first pieces are picked; few words have several pieces, which are added one by one
         first_rows = torch.arange(0, batch * heads * width, width, device=to_words.device)
-        rows = first_rows.view(batch, heads, 1) + given.starts[:, None]
+        rows = first_rows.view(batch, heads, 1) + candidates.starts[:, None]
         picked = to_words.flatten(0, 2).index_select(0, rows.flatten())
         between: Tensor = picked.view(batch, heads, n_words, n_words)
-        for examples, tokens, words in given.extra_pieces:
+        for examples, tokens, words in candidates.extra_pieces:
             between[examples, :, words] += to_words[examples, :, tokens]
         return between
 
     @property
     def _to_words(self) -> Tensor:
         """Return attention of tokens to words, sums over pieces (batch, heads, query, word)."""
-        attention, given = self.attention, self._candidates
+        attention, candidates = self.attention, self._candidates
         _, heads, width, _ = attention.shape
         if attention.device.type == "cpu" and width <= WIDEST_PRODUCT:
-            numbers = torch.arange(given.starts.shape[1])
-            is_piece = (given.words[..., None] == numbers) & ~given.barred[..., None]
+            numbers = torch.arange(candidates.starts.shape[1])
+            is_piece = (candidates.words[..., None] == numbers) & ~candidates.barred[..., None]
             return sums_of(self.attention, is_piece.float())
-        columns = given.starts[:, None, None].expand(-1, heads, width, -1)
+        columns = candidates.starts[:, None, None].expand(-1, heads, width, -1)
         to_words: Tensor = attention.gather(3, columns)
-        for examples, tokens, words in given.extra_pieces:
+        for examples, tokens, words in candidates.extra_pieces:
             to_words[examples, :, :, words] += attention[examples, :, :, tokens]
         # no attention beyond the words of an example
-        return to_words.mul_(given.n_pieces.clamp_max(1)[:, None, None])
+        return to_words.mul_(candidates.n_pieces.clamp_max(1)[:, None, None])
 
 
 def sums_of(of_pairs: Tensor, key_sets: Tensor) -> Tensor:

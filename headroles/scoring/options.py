@@ -22,22 +22,22 @@ NO_CONTROLS = "none"
 HALF = "float16"
 
 
-def controls_of(given: str | Sequence[str], known: Sequence[str] = CONTROLS) -> tuple[str, ...]:
-    """Return names of controls. Raises UsageError for another name, or one not ``known`` here."""
-    named = split_names(given)
-    if named == (NO_CONTROLS,):
+def controls_of(chosen: str | Sequence[str], choices: Sequence[str] = CONTROLS) -> tuple[str, ...]:
+    """Return names of controls. Raises UsageError for another name, or one not ``choices`` here."""
+    control_names = split_names(chosen)
+    if control_names == (NO_CONTROLS,):
         return ()
-    for name in named:
+    for name in control_names:
         if name not in CONTROLS:
             raise UsageError(
-                f"there is no control {name!r}; give some of {', '.join(known)}, or none"
+                f"there is no control {name!r}; give some of {', '.join(choices)}, or none"
             )
-        if name not in known:
+        if name not in choices:
             raise UsageError(
                 f"the control {name!r} takes a pass of its own, which only classify makes; "
-                f"give {', '.join(known)}, or none"
+                f"give {', '.join(choices)}, or none"
             )
-    return tuple(name for name in CONTROLS if name in named)
+    return tuple(name for name in CONTROLS if name in control_names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class ScoringOptions(PairingOptions, RoleOptions):
     Norms are weights times the length ||f(x)|| of the vector that the head takes from each token,
     each row divided by its sum (Kobayashi et al. 2020).
     """
-    controls: Annotated[str | Sequence[str], Convert(partial(controls_of, known=[TREES]))] = TREES
+    controls: Annotated[str | Sequence[str], Convert(partial(controls_of, choices=[TREES]))] = TREES
     """trees: score arcs of other sentences of as many words too, as a control; or none."""
 
     def check(self) -> None:
@@ -119,12 +119,12 @@ class CorpusPart:
     of: int
 
     @classmethod
-    def accept(cls, given: str | CorpusPart) -> CorpusPart:
+    def accept(cls, text: str | CorpusPart) -> CorpusPart:
         """Read a text such as 2/8. Raises UsageError for any other."""
-        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(given).strip())
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", str(text).strip())
         if not match or not 1 <= int(match[1]) <= int(match[2]):
             raise UsageError(
-                f"the part {str(given)!r} is not valid; write 2/8 for the second of eight"
+                f"the part {str(text)!r} is not valid; write 2/8 for the second of eight"
             )
         return cls(int(match[1]), int(match[2]))
 

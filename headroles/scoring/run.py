@@ -178,25 +178,25 @@ def _of_sentences(encoding: Any) -> Any:
         return [encoding.word_ids(row) for row in range(len(encoding["input_ids"]))]
 
 
-def _by_id(given: Any, corpus: Corpus, name: str) -> Any:
+def _by_id(items: Any, corpus: Corpus, name: str) -> Any:
     """Turn a sequence in the order of the sentences into a mapping from their ids.
 
     Mappings, paths and other values are returned as they are. Raises UsageError.
     """
-    if isinstance(given, Mapping | str | Path):
-        return given
-    if not isinstance(given, Sequence) and not hasattr(given, "shape"):
+    if isinstance(items, Mapping | str | Path):
+        return items
+    if not isinstance(items, Sequence) and not hasattr(items, "shape"):
         raise UsageError(
-            f"the {name} are a {type(given).__name__}; give a sequence with one for each sentence, "
+            f"the {name} are a {type(items).__name__}; give a sequence with one for each sentence, "
             "or a mapping from the ids of the sentences"
         )
     ids = _ids_in(corpus)
-    if len(given) != len(ids):
+    if len(items) != len(ids):
         raise UsageError(
-            f"there are {len(ids)} sentences, and {len(given)} entries in the {name}; give one for "
+            f"there are {len(ids)} sentences, and {len(items)} entries in the {name}; give one for "
             "each sentence"
         )
-    return dict(zip(ids, given, strict=True))
+    return dict(zip(ids, items, strict=True))
 
 
 def _ids_in(corpus: Corpus) -> list[str]:

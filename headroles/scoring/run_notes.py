@@ -43,7 +43,7 @@ def about_fit(record: Record) -> Iterator[str]:
 
 def _of_language(record: Record) -> Iterator[str]:
     """Warn of text that is not of its parser's language, or of a parser for another model."""
-    corpus, known = record.corpus, record.model.languages
+    corpus, languages = record.corpus, record.model.languages
     language, share = corpus.language or _of_treebank(corpus.files), corpus.frequent_share
     if share is not None and share < MUCH and corpus.words >= _FEWEST_WORDS:
         yield (
@@ -51,10 +51,10 @@ def _of_language(record: Record) -> Iterator[str]:
             f"({corpus.language}): its trees may be wrong. If the text is in another language, "
             "name a pipeline for that language with `parser`."
         )
-    elif language and known and language not in known:
+    elif language and languages and language not in languages:
         yield (
             f"the corpus is in the language {language}, and the model reads "
-            f"{listed(known, 8)}, by its card. Score a model for {language}."
+            f"{listed(languages, 8)}, by its card. Score a model for {language}."
         )
 
 

@@ -146,8 +146,8 @@ class HeadScores(Showing):
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of examples that are not None, by field."""
-        named = ("lengths", "values", "counts", *_OF_ROLES)
-        return {name: array for name in named if (array := getattr(self, name)) is not None}
+        names = ("lengths", "values", "counts", *_OF_ROLES)
+        return {name: array for name in names if (array := getattr(self, name)) is not None}
 
     @property
     def as_fields(self) -> Fields:
@@ -229,15 +229,15 @@ class HeadScores(Showing):
             )
         has_score = np.asarray(~np.isnan(table).all(axis=(1, 2)))
         ids = tuple(f"example-{k}" for k in range(len(table)))
-        named = [role for role in roles if isinstance(role, str)]
-        by_id = {role.id: role for role in roles_of(named, BIAS)}
-        made = tuple(by_id[role] if isinstance(role, str) else role for role in roles)
-        limits = None if bounds is None else _bounds_by_hand(bounds, made, len(table))
+        role_ids = [role for role in roles if isinstance(role, str)]
+        by_id = {role.id: role for role in roles_of(role_ids, BIAS)}
+        roles_made = tuple(by_id[role] if isinstance(role, str) else role for role in roles)
+        limits = None if bounds is None else _bounds_by_hand(bounds, roles_made, len(table))
         return cls(
             ids=ids,
             documents=tuple(["document"] * len(ids) if documents is None else map(str, documents)),
             lengths=np.ones(len(ids), dtype=np.int64),
-            roles=made,
+            roles=roles_made,
             values=table,
             counts=has_score.astype(np.int64),
             digests=ids,
@@ -451,16 +451,16 @@ class HeadScores(Showing):
 
         Raises UsageError as `of_head`.
         """
-        place, named = self._place_of(head), find_roles(name, self.roles)
-        contrasts = [contrast_of(role) for role in named]
-        columns = contrasts if set(contrasts) <= set(self.role_ids) else named
-        if len(named) == 1:
-            return named
+        place, matching = self._place_of(head), find_roles(name, self.roles)
+        contrasts = [contrast_of(role) for role in matching]
+        columns = contrasts if set(contrasts) <= set(self.role_ids) else matching
+        if len(matching) == 1:
+            return matching
         import pandas as pd
 
         means = [pd.Series(self.column(role)[:, place]).mean() for role in columns]
         order = np.argsort(-np.nan_to_num(means, nan=-np.inf), kind="stable")
-        return [named[place] for place in order]
+        return [matching[place] for place in order]
 
     def _place_of(self, head: tuple[int, int]) -> int:
         """Return the index of a head among all. Raises UsageError for one that does not exist."""

@@ -137,13 +137,13 @@ class WindowScorer:
     def prepare(self, examples: Sequence[EncodedExample], indices: list[int]) -> PreparedBatch:
         """Prepare the batch of the examples at these indices; needs no device."""
         batch = PaddedBatch([examples[index] for index in indices])
-        known = {
+        frequencies_known = {
             reach: make_readout(self._sieves, Scope(batch, reach, self.score))
             for reach in dict.fromkeys(self.reader.reaches)
         }
         inputs = collate(batch.examples, self.encoder.tokenizer.pad_token_id or 0)
-        tensors = as_tensors((inputs, known), self.encoder.device)
-        return PreparedBatch(indices, batch.examples, known, *tensors)
+        tensors = as_tensors((inputs, frequencies_known), self.encoder.device)
+        return PreparedBatch(indices, batch.examples, frequencies_known, *tensors)
 
     def launch(
         self,

@@ -34,11 +34,11 @@ UNLABELLED = (MASKED_LM, *WRITING)
 """Objectives of text without labels."""
 
 
-def _labels(given: str | Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
+def _labels(chosen: str | Sequence[str] | Mapping[str, int]) -> tuple[str, ...]:
     """Read classes of labels as ``("label=class", ...)``."""
-    if isinstance(given, Mapping):
-        given = [f"{label}={number}" for label, number in given.items()]
-    pairs = split_names(given)
+    if isinstance(chosen, Mapping):
+        chosen = [f"{label}={number}" for label, number in chosen.items()]
+    pairs = split_names(chosen)
     for pair in pairs:
         label, _, number = pair.rpartition("=")
         if not label or whole_number(number) is None:
@@ -98,21 +98,21 @@ class TaskOptions(LanguageOptions, PassOptions):
         return ()
 
 
-def _kinds(given: str | Sequence[str]) -> tuple[str, ...]:
+def _kinds(chosen: str | Sequence[str]) -> tuple[str, ...]:
     """Read kinds of attention, in the order of the model. Raises UsageError for others."""
-    names = split_names(given)
+    names = split_names(chosen)
     for name in names:
         if name not in ATTENTIONS:
             raise UsageError(f"the attention is {name!r}; it must be of {', '.join(ATTENTIONS)}")
     return tuple(kind for kind in ATTENTIONS if kind in names)
 
 
-def _as_parts(given: PathLike | Parts) -> Parts:
-    if isinstance(given, Parts):
-        return given
-    if not isinstance(given, str | OsPathLike):
-        raise UsageError(f"parts is {given!r}; it must be the name of a folder")
-    return Parts(Path(given))
+def _as_parts(source: PathLike | Parts) -> Parts:
+    if isinstance(source, Parts):
+        return source
+    if not isinstance(source, str | OsPathLike):
+        raise UsageError(f"parts is {source!r}; it must be the name of a folder")
+    return Parts(Path(source))
 
 
 @dataclass(frozen=True, kw_only=True)

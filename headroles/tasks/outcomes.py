@@ -128,13 +128,13 @@ def f1(predicted: FloatArray, target: FloatArray) -> float:
 def matthews(predicted: FloatArray, target: FloatArray) -> float:
     """Return Matthews' correlation of classes (Gorodkin 2004 for more than two); 0 if constant."""
     classes = np.unique([predicted, target])
-    named, right = (values[:, None] == classes for values in (predicted, target))
+    is_predicted, right = (values[:, None] == classes for values in (predicted, target))
 
     def covariance(a: BoolArray, b: BoolArray) -> float:
         return float(((a - a.mean(0)) * (b - b.mean(0))).sum())
 
-    scale = covariance(named, named) * covariance(right, right)
-    return covariance(named, right) / np.sqrt(scale) if scale > 0 else 0.0
+    scale = covariance(is_predicted, is_predicted) * covariance(right, right)
+    return covariance(is_predicted, right) / np.sqrt(scale) if scale > 0 else 0.0
 
 
 def spearman(predicted: FloatArray, target: FloatArray) -> float:

@@ -132,8 +132,8 @@ def _pairs(file: CorpusFile, options: TaskOptions) -> Iterator[_Row]:
         return
 
     def choose(names: Sequence[str]) -> Sequence[str | int]:
-        known = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
-        columns = options.text_columns or known
+        pair_known = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
+        columns = options.text_columns or pair_known
         if columns is None or len(columns) != 2:
             raise UsageError(
                 f"{file} needs two columns, of sources and of targets; name both with "
@@ -154,9 +154,14 @@ def _labelled(file: CorpusFile, options: TaskOptions) -> Iterator[_Row]:
     def choose(names: Sequence[str]) -> list[str | int]:
         texts, label = options.text_columns, options.label_column
         if texts is None:
-            texts = next((known for known in _TEXTS if set(known) <= set(names)), None)
+            texts = next(
+                (columns_known for columns_known in _TEXTS if set(columns_known) <= set(names)),
+                None,
+            )
         if label is None:
-            label = next((known for known in _LABELS if known in names), None)
+            label = next(
+                (columns_known for columns_known in _LABELS if columns_known in names), None
+            )
         if texts is None or label is None:
             lacking = "text; name them with `text_columns`"
             lacking = lacking if texts is None else "label; name them with `label_column`"
@@ -208,20 +213,20 @@ def find_targets(task: Task, objective: str, config: Any, labels: Sequence[str] 
     numbered = config.label2id or {name: number for number, name in (config.id2label or {}).items()}
     names = {str(name).lower(): number for name, number in numbered.items()}
     n_classes = config.num_labels
-    known = {str(number): number for number in range(n_classes)} | names
+    classes = {str(number): number for number in range(n_classes)} | names
     for pair in labels:  # which may be written in any case
         label, _, number = pair.rpartition("=")
         if not 0 <= int(number) < n_classes:
             raise UsageError(f"labels {pair}: the model has the classes 0 to {n_classes - 1}")
-        known[label.strip().lower()] = int(number)
+        classes[label.strip().lower()] = int(number)
     for line, label in zip(task.lines, task.labels, strict=True):
-        if label.lower() not in known:
+        if label.lower() not in classes:
             raise CorpusError(
                 f"{task.file}, line {line}: the model does not know the label {label!r}; it knows "
-                f"{listed(sorted(known), 8)}. Name the column of labels with `label_column`"
+                f"{listed(sorted(classes), 8)}. Name the column of labels with `label_column`"
                 f", or give labels their classes: `labels='{label}=0,...'`"
             )
-    targets = np.array([known[label.lower()] for label in task.labels], dtype=np.float64)
+    targets = np.array([classes[label.lower()] for label in task.labels], dtype=np.float64)
     if len(np.unique(targets)) < 2:
         raise CorpusError(
             f"all {len(task)} examples of {task.file} have the label {task.labels[0]!r}; give "

@@ -176,12 +176,12 @@ class TaskRun:
         """
         order, shared, costs = self._in_order(gates)
         is_whole = (gates == 1).all(-1).all(-1)
-        made = Ablation() if bool(is_whole.all()) else self.ablation(ablation)
+        ablation_used = Ablation() if bool(is_whole.all()) else self.ablation(ablation)
         sites, ranks = self.sites, np.argsort(order)
 
         def compute(batch: TaskBatch, on_pass: OnPass) -> Arrays:
-            passes = SharedPasses(sites, values_are_read=made.kind == UNIFORM)
-            of_batch = replace(made, inputs=batch.inputs)
+            passes = SharedPasses(sites, values_are_read=ablation_used.kind == UNIFORM)
+            of_batch = replace(ablation_used, inputs=batch.inputs)
             read: list[tuple[FloatArray, FloatArray]] = []
             with torch.inference_mode():
                 for setting, following, done in zip(

@@ -113,7 +113,9 @@ class SavedAttention:
         """
         if not isinstance(self.alignment, Mapping):
             return None
-        return {name: words_of_pieces(name, given) for name, given in self.alignment.items()}
+        return {
+            name: words_of_pieces(name, alignment) for name, alignment in self.alignment.items()
+        }
 
     def unpadded_words(self, name: str) -> Alignment | None:
         """Return the word of each piece of a sentence without padding; None if it has no entry."""
@@ -322,10 +324,10 @@ class FunctionAttention:
         """Raise ModelSupportError if the second of two sequences has other weights alone."""
         n_queries, n_keys = (int(mask[1].sum()) for mask in masks_of(inputs, self.kind))
         together = list(self.layers(inputs, names))
-        alone = self.layers(without_padding(inputs, 1), names[1:])
-        for layer, (weights, others) in enumerate(zip(together, alone, strict=False)):
+        one_by_one = self.layers(without_padding(inputs, 1), names[1:])
+        for layer, (weights, weights_alone) in enumerate(zip(together, one_by_one, strict=False)):
             own = weights[1:, :, :n_queries, :n_keys]
-            if not torch.allclose(own, others, rtol=0, atol=tolerance):
+            if not torch.allclose(own, weights_alone, rtol=0, atol=tolerance):
                 raise ModelSupportError(
                     f"{self.source} gives other attention for {_batch(names[1:])} in layer {layer} "
                     "if another sentence is beside it, or in a second call; mask the padding of "
@@ -357,18 +359,18 @@ class FunctionAttention:
 
     def _steps(self, inputs: Inputs, names: Sequence[str]) -> Iterator[Tensor]:
         """Yield the layers as the function returns them."""
-        given = attentions_of(self.attend(inputs, names))
-        if hasattr(given, "shape"):
-            attention = as_tensor(given)
+        steps = attentions_of(self.attend(inputs, names))
+        if hasattr(steps, "shape"):
+            attention = as_tensor(steps)
             if attention.dim() != _ATTENTION:
                 raise self._misshapen(attention, "(batch, layers, heads, query, key)", names)
-            given = attention.unbind(1)
-        if not isinstance(given, Iterable) or isinstance(given, Mapping):
+            steps = attention.unbind(1)
+        if not isinstance(steps, Iterable) or isinstance(steps, Mapping):
             raise ModelError(
-                f"{self.source} gives a value of type {type(given).__name__} for {_batch(names)}; "
+                f"{self.source} gives a value of type {type(steps).__name__} for {_batch(names)}; "
                 "it must give arrays, or an iterable over the layers"
             )
-        yield from map(as_tensor, given)
+        yield from map(as_tensor, steps)
 
     def _misshapen(self, weights: Tensor, needed: str, names: Sequence[str]) -> ModelError:
         return ModelError(
@@ -376,21 +378,23 @@ class FunctionAttention:
             f"{needed} is needed"
         )
 
-    def _checked(self, given: Tensor, layer: int, inputs: Inputs, names: Sequence[str]) -> Tensor:
-        real, seen = (mask.bool().to(given.device) for mask in masks_of(inputs, self.kind))
+    def _checked(
+        self, reported: Tensor, layer: int, inputs: Inputs, names: Sequence[str]
+    ) -> Tensor:
+        real, seen = (mask.bool().to(reported.device) for mask in masks_of(inputs, self.kind))
         n, width = real.shape
-        heads = self.heads[layer] if layer < len(self.heads) else given.shape[1:2].numel()
-        if given.dim() != _LAYER or given.shape != (n, heads, width, seen.shape[1]):
+        heads = self.heads[layer] if layer < len(self.heads) else reported.shape[1:2].numel()
+        if reported.dim() != _LAYER or reported.shape != (n, heads, width, seen.shape[1]):
             needed = f"(batch, heads, query, key) = ({n}, {heads}, {width}, {seen.shape[1]})"
-            raise self._misshapen(given, f"in layer {layer} {needed}", names)
-        weights = given.float().where(real[:, None, :, None] & seen[:, None, None, :], 0)
+            raise self._misshapen(reported, f"in layer {layer} {needed}", names)
+        weights = reported.float().where(real[:, None, :, None] & seen[:, None, None, :], 0)
         if self.is_causal and weights.triu(1).any():
             row = int(weights.triu(1).flatten(1).any(-1).nonzero()[0])
             raise ModelError(
                 f"{self.source} gives {_batch(names[row : row + 1])} attention to later pieces (in "
                 f"layer {layer}), and gave none before; all attention must be of one model"
             )
-        sums, tolerance = weights.sum(-1), TOLERANCE.get(given.dtype, _FINE)
+        sums, tolerance = weights.sum(-1), TOLERANCE.get(reported.dtype, _FINE)
         is_row = (sums - 1).abs() <= tolerance  # false for NaN
         wrong = (~is_row | (weights < 0).any(-1)) & real[:, None]
         if wrong.any():
@@ -442,7 +446,7 @@ def without_padding(inputs: Inputs, row: int) -> dict[str, Tensor]:
 
 
 def make_attention(
-    given: AttentionFunction | SavedAttention,
+    source_of_attention: AttentionFunction | SavedAttention,
     tokenizer: PreTrainedTokenizerBase,
     with_token_types: bool,
     device: torch.device,
@@ -458,22 +462,35 @@ def make_attention(
     Raises ModelError if they are no attention, ModelSupportError if the attention of a sentence
     depends on others in its batch, and UsageError for what cannot hold arrays.
     """
-    if isinstance(given, SavedAttention):
-        stored = given._stored[0]
+    if isinstance(source_of_attention, SavedAttention):
+        stored = source_of_attention._stored[0]
         # a single piece does not show whether tokens see later ones
-        names = [next((name for name in stored if given.read(name).shape[-1] > 1), stored[0])]
-        weights, aligned = given.read(names[0]), given.unpadded_words(names[0])
+        names = [
+            next(
+                (name for name in stored if source_of_attention.read(name).shape[-1] > 1), stored[0]
+            )
+        ]
+        weights, aligned = (
+            source_of_attention.read(names[0]),
+            source_of_attention.unpadded_words(names[0]),
+        )
         n_queries = pieces_alone(weights) if aligned is None else len(aligned)
         n_keys = weights.shape[-1] if kind == CROSS else n_queries
-        attend_saved = partial(given.attend, kind=kind)
-        saved = FunctionAttention(attend_saved, given.name, device, digest=given.digest, kind=kind)
+        attend_saved = partial(source_of_attention.attend, kind=kind)
+        saved = FunctionAttention(
+            attend_saved,
+            source_of_attention.name,
+            device,
+            digest=source_of_attention.digest,
+            kind=kind,
+        )
         inputs = {"attention_mask": torch.ones((1, n_keys), dtype=torch.long)}
         if kind != ENCODER:
             inputs[f"{DECODER_INPUTS}attention_mask"] = torch.ones(1, n_queries, dtype=torch.long)
         return saved.tried(inputs, names)
 
     def attend(inputs: Inputs, names: Sequence[str]) -> Any:
-        return given({name: values.cpu().numpy() for name, values in inputs.items()})
+        return source_of_attention({name: values.cpu().numpy() for name, values in inputs.items()})
 
     cut = ExampleEncoder(tokenizer, _NO_LIMIT, with_token_types)
     examples = [Example((_sentence(text),)) for text in _TRIAL]
@@ -485,11 +502,11 @@ def make_attention(
     columns.pop(PAIR_MASK, None)
     inputs = {name: torch.from_numpy(array) for name, array in columns.items()}
     advice = "; it must take a dictionary of arrays, the pieces of a batch, and return attention"
-    source = f"the function {name_of(given)}"
-    made = FunctionAttention(attend, source, device, advice=advice, kind=kind)
-    made = made.tried(inputs, _TRIAL)
-    made.check_alone(inputs, _TRIAL)
-    return made
+    source = f"the function {name_of(source_of_attention)}"
+    function_attention = FunctionAttention(attend, source, device, advice=advice, kind=kind)
+    function_attention = function_attention.tried(inputs, _TRIAL)
+    function_attention.check_alone(inputs, _TRIAL)
+    return function_attention
 
 
 def _sentence(text: str) -> Sentence:
@@ -498,10 +515,10 @@ def _sentence(text: str) -> Sentence:
     return Sentence(text, "", 0, words, (ROOT,) * len(words), ("",) * len(words))
 
 
-def lacks_weights(given: Any) -> UsageError:
+def lacks_weights(output: Any) -> UsageError:
     """Make the error for uses that need more than attention."""
     return UsageError(
-        f"{given if isinstance(given, str) else name_of(given)} gives attention weights alone; "
+        f"{output if isinstance(output, str) else name_of(output)} gives attention weights alone; "
         "norms, tasks, pruning and all that needs the model itself take a model of transformers"
     )
 

@@ -99,7 +99,7 @@ def _mask_of_padding(
     *,
     attention_mask: Tensor | None = None,
     allow_is_bidirectional_skip: bool = False,
-    **given: Any,
+    **arguments: Any,
 ) -> Tensor | None:
     """Call `eager_mask`, without its check for padding on devices other than the CPU.
 
@@ -109,7 +109,7 @@ def _mask_of_padding(
     mask: Tensor | None = eager_mask(
         attention_mask=attention_mask,
         allow_is_bidirectional_skip=allow_is_bidirectional_skip and may_look,
-        **given,
+        **arguments,
     )
     return mask
 
@@ -122,7 +122,7 @@ def _attend_and_report(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     dropout: float = 0.0,
-    **others: Any,
+    **arguments: Any,
 ) -> tuple[Tensor, None]:
     """Compute attention as the eager code of interface families, reporting the weights.
 
@@ -132,11 +132,11 @@ def _attend_and_report(
         scaling = query.shape[-1] ** -0.5
     groups = query.shape[1] // max(1, key.shape[1])  # a layer may have lost all its heads
     weights = _product(query, _repeat_heads(key, groups).transpose(2, 3)).mul_(scaling)
-    cap = others.get("softcap")
+    cap = arguments.get("softcap")
     if cap is not None:
         weights.div_(cap).tanh_().mul_(cap)
-    if others.get("position_bias") is not None:
-        weights.add_(others["position_bias"])
+    if arguments.get("position_bias") is not None:
+        weights.add_(arguments["position_bias"])
     if attention_mask is not None:
         weights.add_(attention_mask)
     weights = torch.softmax(weights, dim=-1, dtype=torch.float32)
@@ -148,9 +148,9 @@ def _attend_and_report(
     mixed = _product(weights.to(value.dtype), _repeat_heads(value, groups))
     outputs = mixed.transpose(1, 2).contiguous()
     if this_pass is not None and this_pass.n_layers is None:
-        given = {"scaling": scaling, "dropout": 0.0}
+        settings = {"scaling": scaling, "dropout": 0.0}
         inputs = (query, key, value, attention_mask)
-        _check_module(module, (outputs, weights), inputs, {**others, **given})
+        _check_module(module, (outputs, weights), inputs, {**arguments, **settings})
         this_pass.next_layer(weights)
     return outputs, None
 
@@ -176,15 +176,15 @@ def _repeat_heads(states: Tensor, groups: int) -> Tensor:
 def _check_module(
     module: nn.Module,
     ours: tuple[Tensor, Tensor],
-    given: tuple[Tensor | None, ...],
-    others: dict[str, Any],
+    states: tuple[Tensor | None, ...],
+    arguments: dict[str, Any],
 ) -> None:
     """Raise ModelSupportError unless outputs and weights are those of the eager attention of its
     source file, within a window of known width, if any.
 
     Outputs are compared too: a sink may scale them and not the weights.
     """
-    name, width = type(module).__name__, others.get("sliding_window")
+    name, width = type(module).__name__, arguments.get("sliding_window")
     kinds = getattr(module.config, "layer_types", None) or ()
     is_known = "sliding_attention" in kinds or width == getattr(module.config, "sliding_window", 0)
     if width is not None and not is_known:
@@ -192,7 +192,7 @@ def _check_module(
             f"{name} attends within a window whose width is not known; {_FAMILIES}"
         )
     eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
-    theirs = (None, None) if eager is None else eager(module, *given, **others)
+    theirs = (None, None) if eager is None else eager(module, *states, **arguments)
     if not all(starmap(_is_same, zip(ours, theirs, strict=True))):
         raise ModelSupportError(
             f"{name} computes attention in a way of its own, which cannot be read; {_FAMILIES}"

@@ -15,18 +15,18 @@ _ATTENTION = 4  # dimensions: layers, heads, query, key
 _WIDEST = 8  # bytes of a number that PyTorch has
 
 
-def as_tensor(given: Any) -> Tensor:
+def as_tensor(values: Any) -> Tensor:
     """Return numbers of any library and type as a tensor without gradient, where they lie.
 
     Raises TypeError for what holds no real numbers, and ValueError for lists of unequal lengths.
     """
-    if isinstance(given, Tensor):
-        tensor = given.detach()
+    if isinstance(values, Tensor):
+        tensor = values.detach()
         tensor = tensor if tensor.layout == torch.strided else tensor.to_dense()
         if tensor.is_complex():
             raise TypeError("it holds complex numbers")
         return tensor
-    array = np.asarray(given)
+    array = np.asarray(values)
     if array.dtype.name == "bfloat16":  # of JAX, which NumPy calls no number
         return torch.from_numpy(array.astype(np.float32)).bfloat16()
     if array.dtype.kind not in "fiub":
@@ -36,38 +36,38 @@ def as_tensor(given: Any) -> Tensor:
     return torch.from_numpy(array)
 
 
-def attentions_of(given: Any) -> Any:
+def attentions_of(output: Any) -> Any:
     """Return the attentions of the outputs of a model of transformers; other values themselves."""
-    if not hasattr(given, "attentions"):
-        return given
-    if given.attentions is None:
+    if not hasattr(output, "attentions"):
+        return output
+    if output.attentions is None:
         raise TypeError("it has no attentions: call the model with output_attentions=True")
-    return given.attentions
+    return output.attentions
 
 
-def as_weights(given: Any) -> Tensor:
+def as_weights(array: Any) -> Tensor:
     """Return the attention of a sentence (layers, heads, query, key) on the CPU.
 
     It may be a sequence of layers, and a batch of one sentence: ``outputs.attentions`` as it is, or
     stacked. Raises TypeError and ValueError for what holds no numbers.
     """
-    given = attentions_of(given)
-    is_sequence = isinstance(given, list | tuple)
-    if is_sequence and given and all(hasattr(layer, "shape") for layer in given):
-        weights = torch.stack([as_tensor(layer).cpu() for layer in given])
+    array = attentions_of(array)
+    is_sequence = isinstance(array, list | tuple)
+    if is_sequence and array and all(hasattr(layer, "shape") for layer in array):
+        weights = torch.stack([as_tensor(layer).cpu() for layer in array])
     else:
-        weights = as_tensor(given).cpu()
+        weights = as_tensor(array).cpu()
     if weights.dim() == _ATTENTION + 1 and 1 in weights.shape[:2]:
         weights = weights.squeeze(0 if weights.shape[0] == 1 else 1)
     return weights
 
 
-def sentences_of_batch(given: Any, n: int) -> Any:
-    """Return the attention of each of ``n`` sentences, if ``given`` has it layer by layer.
+def sentences_of_batch(words: Any, n: int) -> Any:
+    """Return the attention of each of ``n`` sentences, if ``words`` has it layer by layer.
 
     Other values are returned as they are. Raises UsageError if layers and sentences are as many.
     """
-    layers = attentions_of(given)
+    layers = attentions_of(words)
     is_by_layer = (
         isinstance(layers, tuple)
         and all(isinstance(layer, Tensor) and layer.dim() == _ATTENTION for layer in layers)

@@ -102,15 +102,15 @@ class HeadSites:
         served = layers_that_share(self.layers)
         calls: Counter[Linear] = Counter()
 
-        def start(module: nn.Module, given: Any) -> None:
+        def start(module: nn.Module, inputs: Any) -> None:
             calls.clear()  # counts of an interrupted pass
 
-        def put(module: Linear, given: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        def put(module: Linear, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
             number = served[module][calls[module] % len(served[module])]
             calls[module] += 1
-            outputs, columns = given[0], self.layers[number].columns
+            outputs, columns = inputs[0], self.layers[number].columns
             changed = change(number, outputs.view(*outputs.shape[:-1], len(columns), -1))
-            return (changed.flatten(-2), *given[1:])
+            return (changed.flatten(-2), *inputs[1:])
 
         with ExitStack() as stack:
             stack.enter_context(cast(nn.Module, self.stack.whole).register_forward_pre_hook(start))
@@ -127,19 +127,19 @@ def gated(sites: HeadSites, gates: Tensor, ablation: Ablation | None = None) -> 
     ``gates`` may also be (batch, layers, heads), for each example of a batch. ``ablation`` fills in
     the closed share of the outputs; None fills in nothing.
     """
-    made = ablation or Ablation()
+    ablation_used = ablation or Ablation()
 
     def change(layer: int, outputs: Tensor) -> Tensor:
         gate = gates[..., layer, list(sites.layers[layer].heads)].to(outputs)
         gate = gate[..., None] if gates.dim() == 2 else gate[:, None, :, None]
         scaled = outputs * gate
-        instead = made.instead(sites, layer, outputs)
+        instead = ablation_used.instead(sites, layer, outputs)
         return scaled if instead is None else scaled + (1 - gate) * instead
 
     with ExitStack() as stack:
         stack.enter_context(sites.changed(change))
-        if made.kind == UNIFORM:
-            made.values = stack.enter_context(open_values(sites.layers))
+        if ablation_used.kind == UNIFORM:
+            ablation_used.values = stack.enter_context(open_values(sites.layers))
         yield
 
 

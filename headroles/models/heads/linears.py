@@ -20,12 +20,12 @@ def weight_of(linear: Linear) -> Tensor:
 
 def unset(n_inputs: int, n_outputs: int, bias: bool) -> nn.Linear:
     """Return a linear map whose weights are still to be set."""
-    made = nn.Linear(1, 1, bias=bias)
-    made.in_features, made.out_features = n_inputs, n_outputs
-    made.weight = nn.Parameter(torch.empty(n_outputs, n_inputs))
+    projection = nn.Linear(1, 1, bias=bias)
+    projection.in_features, projection.out_features = n_inputs, n_outputs
+    projection.weight = nn.Parameter(torch.empty(n_outputs, n_inputs))
     if bias:
-        made.bias = nn.Parameter(torch.empty(n_outputs))
-    return made
+        projection.bias = nn.Parameter(torch.empty(n_outputs))
+    return projection
 
 
 def take(linear: _Kind, numbers: Tensor, dim: int) -> _Kind:
@@ -34,16 +34,16 @@ def take(linear: _Kind, numbers: Tensor, dim: int) -> _Kind:
     ``Conv1D`` fails without any input: an `nn.Linear` takes its place.
     """
     weight = weight_of(linear).detach().index_select(dim, numbers)
-    made: Linear
+    projection: Linear
     if isinstance(linear, Conv1D) and weight.shape[1]:
-        made = Conv1D(1, 1)  # type: ignore[no-untyped-call]
-        made.nx, made.nf = weight.shape[1], weight.shape[0]
+        projection = Conv1D(1, 1)  # type: ignore[no-untyped-call]
+        projection.nx, projection.nf = weight.shape[1], weight.shape[0]
         weight = weight.T.contiguous()
     else:
-        made = unset(weight.shape[1], weight.shape[0], linear.bias is not None)
-    made.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)
+        projection = unset(weight.shape[1], weight.shape[0], linear.bias is not None)
+    projection.weight = nn.Parameter(weight, requires_grad=linear.weight.requires_grad)
     if linear.bias is not None:
         bias = linear.bias.detach()
         values = bias.clone() if dim == 1 else bias.index_select(0, numbers)
-        made.bias = nn.Parameter(values, requires_grad=linear.bias.requires_grad)
-    return cast(_Kind, made.train(linear.training))
+        projection.bias = nn.Parameter(values, requires_grad=linear.bias.requires_grad)
+    return cast(_Kind, projection.train(linear.training))

@@ -33,8 +33,10 @@ def sizes_of(config: Any, kind: str = ENCODER) -> tuple[int, int]:
     if kind != ENCODER:
         layers = ["decoder_layers", "num_decoder_layers"]
         heads.insert(0, "decoder_attention_heads")
-    known = ([getattr(config, name, None) for name in names] for names in (layers, heads))
-    n_layers, n_heads = (next((n for n in numbers if n is not None), 0) for numbers in known)
+    settings_found = ([getattr(config, name, None) for name in names] for names in (layers, heads))
+    n_layers, n_heads = (
+        next((n for n in numbers if n is not None), 0) for numbers in settings_found
+    )
     return n_layers, n_heads
 
 
@@ -44,15 +46,15 @@ def pruned_heads(config: Any, kind: str = ENCODER) -> dict[int, tuple[int, ...]]
     Raises ModelError for a configuration that lists heads which the model cannot have had.
     """
     name = SETTINGS[kind]
-    given: Any = getattr(config, name, None) or {}
+    recorded: Any = getattr(config, name, None) or {}
     try:
-        named = {str(layer): list(heads) for layer, heads in given.items()}
-        pruned = msgspec.convert(named, dict[int, list[int]], str_keys=True)
+        heads_by_layer = {str(layer): list(heads) for layer, heads in recorded.items()}
+        pruned = msgspec.convert(heads_by_layer, dict[int, list[int]], str_keys=True)
         if any(len(set(heads)) < len(heads) for heads in pruned.values()):
             raise ValueError("heads that are named twice")
     except (AttributeError, TypeError, ValueError) as error:
         raise ModelError(
-            f"{name} of the configuration is {shortened(given)}; it must name heads by "
+            f"{name} of the configuration is {shortened(recorded)}; it must name heads by "
             'layer, as in {"0": [1, 2]}'
         ) from error
     if not pruned:

@@ -65,7 +65,7 @@ class SharedPasses:
         """
         before, self._outputs = self._outputs, {}
 
-        def keep(module: nn.Module, given: Any, output: Any) -> None:
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
             self._outputs[module] = output
 
         with ExitStack() as stack:
@@ -111,7 +111,7 @@ def first_tokens_alone(sites: HeadSites) -> Iterator[None]:
         yield
         return
 
-    def cut(module: nn.Module, given: Any, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def cut(module: nn.Module, inputs: Any, output: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return (output[0][:, :1], *output[1:])
 
     block = sites.stack.part.get_submodule(_BLOCK.format(sites.n_layers - 1))

@@ -245,6 +245,6 @@ class EncoderHalf(PreTrainedModel):  # type: ignore[no-untyped-call]
         """Return the embeddings of tokens."""
         return self.encoder.get_submodule("embed_tokens")
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, **others: Any) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, **arguments: Any) -> Any:
         """Run the encoder."""
-        return self.encoder(input_ids, attention_mask, **others)
+        return self.encoder(input_ids, attention_mask, **arguments)

@@ -220,7 +220,7 @@ def _give_all_layers_a_bias(layers: Sequence[LayerProjections]) -> None:
                 setattr(attention, family.position_embedding, copy.deepcopy(of_first))
                 attention.has_relative_attention_bias = True
             attention.register_forward_pre_hook(
-                lambda _, given, named: (given, {**named, "position_bias": None}), with_kwargs=True
+                lambda _, args, kwargs: (args, {**kwargs, "position_bias": None}), with_kwargs=True
             )
 
 
@@ -228,16 +228,16 @@ def _take_position_bias(
     name: str,
     indices: tuple[int, ...],
     module: nn.Module,
-    given: tuple[Any, ...],
-    named: dict[str, Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Cut the bias (batch, heads, query, key) that all layers get down to the remaining heads."""
     place = 2  # after hidden states and mask
-    if named.get(name) is not None:
-        return given, {**named, name: named[name][:, list(indices)]}
-    if len(given) > place and given[place] is not None:
-        return (*given[:place], given[place][:, list(indices)], *given[place + 1 :]), named
-    return given, named
+    if kwargs.get(name) is not None:
+        return args, {**kwargs, name: kwargs[name][:, list(indices)]}
+    if len(args) > place and args[place] is not None:
+        return (*args[:place], args[place][:, list(indices)], *args[place + 1 :]), kwargs
+    return args, kwargs
 
 
 def _attend_to_nothing(

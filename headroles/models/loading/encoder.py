@@ -280,13 +280,13 @@ def check_is_model(model: Any) -> None:
 
 
 def _load_function(
-    given: AttentionFunction | SavedAttention, options: ModelOptions, of: TargetOptions
+    source: AttentionFunction | SavedAttention, options: ModelOptions, of: TargetOptions
 ) -> LoadedModel:
     """Load attention of the user's own in place of a model."""
-    device, alignment = choose_device(options.device), getattr(given, "alignment", None)
+    device, alignment = choose_device(options.device), getattr(source, "alignment", None)
     by_words = None
-    if isinstance(given, SavedAttention) and given.words is not None:
-        by_words = UnpaddedWords(given)
+    if isinstance(source, SavedAttention) and source.words is not None:
+        by_words = UnpaddedWords(source)
         tokenizer = stand_in_tokenizer()
     else:
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))
@@ -297,7 +297,7 @@ def _load_function(
     is_alone = by_words is None and target is None
     takes_types = is_alone and "token_type_ids" in tokenizer.model_input_names
     network = make_attention(
-        given,
+        source,
         tokenizer,
         takes_types,
         device,
@@ -310,9 +310,9 @@ def _load_function(
         max_tokens=limit_of(tokenizer),
         takes_token_types=takes_types,
         description=RecordedModel(
-            model=name_of(given),
+            model=name_of(source),
             revision=None,
-            class_="saved attention" if isinstance(given, SavedAttention) else "function",
+            class_="saved attention" if isinstance(source, SavedAttention) else "function",
             model_type=NO_MODEL,
             dtype="float32",
             weights_sha256=network.digest,

@@ -113,11 +113,11 @@ def check_settings(name: str, settings: dict[str, Any], trust_remote_code: bool)
                 f"the configuration of {name} has {key} {value:.3g}; it must be a number that a "
                 "model can have: check config.json"
             )
-    named = settings.get("architectures") or []
-    if not isinstance(named, list) or not all(isinstance(entry, str) for entry in named):
+    classes = settings.get("architectures") or []
+    if not isinstance(classes, list) or not all(isinstance(entry, str) for entry in classes):
         raise ModelError(
-            f"the configuration of {name} has architectures {shortened(named)}; it must be a list "
-            "of names of classes: check config.json"
+            f"the configuration of {name} has architectures {shortened(classes)}; it must be a "
+            "list of names of classes: check config.json"
         )
     code = settings.get("auto_map")
     if code and settings.get("model_type") not in CONFIG_MAPPING and not trust_remote_code:

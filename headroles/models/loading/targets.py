@@ -45,11 +45,11 @@ def with_languages(
     Raises UsageError for a language that it does not know.
     """
     languages = {"src_lang": options.source_language, "tgt_lang": options.target_language}
-    named = {name: code for name, code in languages.items() if code is not None}
-    if not named:
+    codes = {name: code for name, code in languages.items() if code is not None}
+    if not codes:
         return tokenizer
     tokenizer = copy.deepcopy(tokenizer)
-    for name, code in named.items():
+    for name, code in codes.items():
         try:
             if not hasattr(tokenizer, name):
                 raise KeyError
@@ -100,8 +100,8 @@ def target_of_own(
     """
     target = _tokenizer_of_targets(tokenizer, options, of)
     names = ("bos", "pad", "cls", "eos")
-    known = (getattr(target, f"{name}_token_id", None) for name in names)
-    start = next((number for number in known if number is not None), 0)
+    token_ids = (getattr(target, f"{name}_token_id", None) for name in names)
+    start = next((number for number in token_ids if number is not None), 0)
     return TargetTokenizer(fit_to_words(target), Targets(start, of.target_rows == "output"))
 
 

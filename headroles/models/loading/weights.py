@@ -114,8 +114,8 @@ def read_model(
     if folder is not None and is_collaborative(folder):
 
         def make() -> PreTrainedModel:
-            made: PreTrainedModel = class_to_load(config, None, False)(copy.deepcopy(config))
-            return made
+            loaded: PreTrainedModel = class_to_load(config, None, False)(copy.deepcopy(config))
+            return loaded
 
         # without weights to compare with, only small models are made
         _check_number_of_weights(name, None, lambda: low_rank_model(folder, make()), fewest=1)
@@ -176,10 +176,10 @@ def _check_number_of_weights(
         )
         stored = stored_weights(Path(name) if of_hub is None else Path(of_hub).parent) or fewest
         with quiet_transformers(), torch.device("meta"):
-            made = make()
+            empty_model = make()
     except Exception:  # reported where the weights are read
         return
-    sizes = {key: weights.numel() for key, weights in made.named_parameters()}
+    sizes = {key: weights.numel() for key, weights in empty_model.named_parameters()}
     if stored and sum(sizes.values()) > _MOST_TIMES * stored + _MOST_BESIDE:
         largest = max(sizes, key=sizes.__getitem__)
         raise ModelError(
@@ -328,14 +328,14 @@ def _without_decoder(
     kind: type[PreTrainedModel], config: PreTrainedConfig
 ) -> type[PreTrainedModel]:
     """Return the class that wrote an encoder alone, or ``kind`` without its decoder."""
-    named = getattr(sys.modules[kind.__module__], (config.architectures or ["none"])[0], None)
-    if isinstance(named, type):
-        forward: Any = named.forward  # type: ignore[attr-defined]
+    kwargs = getattr(sys.modules[kind.__module__], (config.architectures or ["none"])[0], None)
+    if isinstance(kwargs, type):
+        forward: Any = kwargs.forward  # type: ignore[attr-defined]
         if "decoder_input_ids" not in inspect.signature(forward).parameters:
-            return named
+            return kwargs
 
-    def make(self: Any, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
-        kind.__init__(self, config, *given, **named)
+    def make(self: Any, config: PreTrainedConfig, *args: Any, **kwargs: Any) -> None:
+        kind.__init__(self, config, *args, **kwargs)
         del self.decoder
         for name in ("_tied_weights_keys", "all_tied_weights_keys"):
             tied = getattr(self, name, None) or {}
@@ -358,8 +358,8 @@ def class_among(auto: Any, config: PreTrainedConfig) -> type[PreTrainedModel]:
             "such class of this family; name a model that was trained for the task"
         ) from error
     kinds = mapped if isinstance(mapped, tuple | list) else (mapped,)
-    named = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
-    chosen: type[PreTrainedModel] = (named or kinds)[0]
+    in_config = [kind for kind in kinds if kind.__name__ in (config.architectures or ())]
+    chosen: type[PreTrainedModel] = (in_config or kinds)[0]
     return chosen
 
 
@@ -368,12 +368,12 @@ def class_of(config: PreTrainedConfig) -> type[PreTrainedModel]:
 
     Raises ModelSupportError for a class that transformers does not have.
     """
-    named = (config.architectures or ["none"])[0]
+    architecture = (config.architectures or ["none"])[0]
     beside = sys.modules.get(getattr(MODEL_MAPPING.get(type(config), None), "__module__", ""))
-    kind = getattr(transformers, named, None) or getattr(beside, named, None)
+    kind = getattr(transformers, architecture, None) or getattr(beside, architecture, None)
     if not (isinstance(kind, type) and issubclass(kind, PreTrainedModel)):
         raise ModelSupportError(
-            f"the configuration was written by {named}, which is no model class that "
+            f"the configuration was written by {architecture}, which is no model class that "
             "transformers has"
         )
     return kind
@@ -386,8 +386,8 @@ def _without_heads(
     if not removed:
         return kind
 
-    def make(self: PreTrainedModel, config: PreTrainedConfig, *given: Any, **named: Any) -> None:
-        kind.__init__(self, config, *given, **named)
+    def make(self: PreTrainedModel, config: PreTrainedConfig, *args: Any, **kwargs: Any) -> None:
+        kind.__init__(self, config, *args, **kwargs)
         remove_listed(self, removed)
         self.__class__ = kind
 

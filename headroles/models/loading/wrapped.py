@@ -28,7 +28,7 @@ _INSIDE: Mapping[str, tuple[str, ...]] = {
 _QUANTIZED = ("torch.ao.nn.quantized", "torch.nn.quantized", "torch.ao.nn.intrinsic.quantized")
 
 
-def unwrapped(given: Any) -> tuple[Any, PreTrainedTokenizerBase | None]:
+def unwrapped(wrapped: Any) -> tuple[Any, PreTrainedTokenizerBase | None]:
     """Return the model inside a wrapper, and the tokenizer of the wrapper, if it has one.
 
     Wrappers are those of PyTorch for several devices and for compiled models, PEFT's, pipelines of
@@ -38,7 +38,7 @@ def unwrapped(given: Any) -> tuple[Any, PreTrainedTokenizerBase | None]:
     Raises UsageError for other objects that hold a model, which it names, and for what is neither a
     model nor a function; ModelSupportError for adapters that add tokens.
     """
-    model, tokenizer = given, None
+    model, tokenizer = wrapped, None
     while (package := _package_of(model)) and not isinstance(model, PreTrainedModel):
         of_wrapper = getattr(model, "tokenizer", None)
         if tokenizer is None and isinstance(of_wrapper, PreTrainedTokenizerBase):

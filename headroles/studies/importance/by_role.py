@@ -161,8 +161,8 @@ class ImportanceByRole(Result[ByRoleOptions, ByRoleFacts]):
             f"({rate_of(self.options)} over {numbered(len(frame), 'role')})."
         )
         for answer in (MORE, LESS):
-            named = [self.in_words(role) for role in frame["role"][frame["answer"] == answer]]
-            yield f"Matter {answer} than random heads: {listed(named, 6) or 'no role shown'}."
+            roles_named = [self.in_words(role) for role in frame["role"][frame["answer"] == answer]]
+            yield f"Matter {answer} than random heads: {listed(roles_named, 6) or 'no role shown'}."
         order = frame["removed_difference"].abs().sort_values(ascending=False).index
         rows = frame.loc[order[:_TABULATED]]
         cells = {

@@ -173,8 +173,8 @@ class Importance(ExamplesResult[ImportanceOptions, ImportanceFacts]):
         yield Grid.from_frame(rows.nsmallest(_TABULATED, "rank"), cells)
         if ATTENTION in rows:
             means = rows.groupby(ATTENTION, sort=False)["importance"].mean()
-            named = ", ".join(f"{kind} {mean:.3g}" for kind, mean in means.items())
-            yield f"Mean over the heads of each kind: {named}."
+            texts = ", ".join(f"{kind} {mean:.3g}" for kind, mean in means.items())
+            yield f"Mean over the heads of each kind: {texts}."
         reliable = self.reliability()["full"]
         yield Grid(
             ("Estimator", "to", "unit", "reliability"),
