@@ -98,7 +98,8 @@ def describe_heads(
     units = options.as_group(UnitOptions)
     if options != AssignOptions(**units.record()):
         raise UsageError(
-            "thresholds, margins and tests are of the roles of one head: name it with `head`"
+            "thresholds, margins and tests are of the roles of one head; name it: headroles "
+            "describe DIR --head LAYER-HEAD"
         )
     columns = HeadColumns.from_scores(scores, described=True)
     if not columns.roles:

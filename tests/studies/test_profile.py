@@ -60,7 +60,7 @@ def test_roles_are_tested_as_asked() -> None:
     scores = make_scores(values, ["local"])
     assert describe_heads(scores, (0, 1)).frame["answer"].tolist() == ["yes"]
     assert describe_heads(scores, (0, 1), threshold=5).frame["answer"].tolist() == ["no"]
-    with pytest.raises(UsageError, match="tests are of the roles of one head: name it with `head`"):
+    with pytest.raises(UsageError, match="tests are of the roles of one head; name it"):
         describe_heads(scores, threshold=5)
 
 
