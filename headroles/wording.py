@@ -165,6 +165,15 @@ def numbered(n: int, thing: str) -> str:
     return f"{n} {thing}{'s' if n != 1 else ''}"
 
 
+def all_of(n: int, things: str) -> str:
+    """Return what says that something is true of each of ``n`` things.
+
+    >>> all_of(2, "corpora"), all_of(3, "corpora")
+    ('both corpora', 'all 3 corpora')
+    """
+    return f"both {things}" if n == 2 else f"all {n} {things}"
+
+
 def not_among(kind: str, name: object, names: Sequence[str], further: Sequence[str] = ()) -> str:
     """Return the message for a name that is not in ``names``, nor among ``further`` ones.
 

@@ -39,7 +39,7 @@ from headroles.studies.heads import (
 )
 from headroles.testing.evidence import find_replicated, of_bets
 from headroles.testing.options import LevelOptions
-from headroles.wording import listed, named_heads
+from headroles.wording import all_of, listed, named_heads
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -189,7 +189,8 @@ class Replication(Result[ReplicateOptions, ReplicationFacts]):
 
     def _by_role(self) -> Iterator[Shown]:
         """Name the heads with roles in all sets, farthest beyond distance first."""
-        rows, score, n_sets = self.everywhere(), self.facts["score"], len(self.facts["names"])
+        rows, score = self.everywhere(), self.facts["score"]
+        every = all_of(len(self.facts["names"]), self.options.over)
         units = {unit_of(score): "mean"}
         if rows["beyond_distance"].notna().any():
             units["beyond distance"] = "beyond_distance"
@@ -201,14 +202,14 @@ class Replication(Result[ReplicateOptions, ReplicationFacts]):
             best = f"{first['layer']}-{first['head']}"
             cells.append((self.in_words(role), str(len(heads)), which, best, *numbers))
         if cells:
-            titles = (f"Roles in all {n_sets}", "heads", "which", "strongest", *units)
+            titles = (f"Roles in {every}", "heads", "which", "strongest", *units)
             yield Grid(titles, tuple(cells), left=frozenset(["which", "strongest"]))
         arcs = self.groups.pairs
         has_arcs = rows["role"].isin(arcs).any()
         if not cells:
-            yield f"No head is shown to have a role in all {n_sets}."
+            yield f"No head is shown to have a role in {every}."
         elif arcs and not has_arcs:
-            yield f"No head is shown to attend to grammatical partners in all {n_sets}."
+            yield f"No head is shown to attend to grammatical partners in {every}."
         elif has_arcs and not self.facts["distance_margin"]:
             yield NOT_CONTROLLED
         if not self.facts["independent"]:
@@ -428,14 +429,14 @@ def draw_replication(
 
     >>> from headroles.report import draw_replication
     >>> draw_replication(replication).get_title()
-    'roles in all 2 corpora'
+    'roles in both corpora'
     """
     if replication.options.over == SEEDS:
         raise UsageError("heads of seeds do not correspond; count them by draw_layer_counts")
     heads, sets = replication.heads(), len(replication.facts["names"])
     if role is None:
         numbers = (heads["at_least"] == sets).groupby([heads["layer"], heads["head"]]).sum()
-        title, label = f"roles in all {sets} {replication.options.over}", "number of roles"
+        title, label = f"roles in {all_of(sets, replication.options.over)}", "number of roles"
     else:
         role = find_role(role, replication.known_roles(replication.frame["role"].unique()))
         numbers = heads[heads["role"] == role].set_index(["layer", "head"])["at_least"]

@@ -177,9 +177,9 @@ class Importance(ExamplesResult[ImportanceOptions, ImportanceFacts]):
             yield f"Mean over the heads of each kind: {texts}."
         reliable = self.reliability()["full"]
         yield Grid(
-            ("Estimator", "to", "unit", "reliability"),
+            ("Estimator", "serves to", "unit", "reliability"),
             tuple((name, *use, in_digits(reliable[name])) for name, use in USES.items()),
-            left=frozenset({"to", "unit"}),
+            left=frozenset({"serves to", "unit"}),
         )
         yield Warned("Reliability is not validity: check the ranking with `headroles ablate`.")
         if n_cut := self.record.task.cut:

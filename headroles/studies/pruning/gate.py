@@ -42,6 +42,7 @@ from headroles.studies.removals import without
 from headroles.tasks.options import GenerateOptions, RunOptions
 from headroles.tasks.running import TaskRun, keep_parts, open_run, without_gradients
 from headroles.tasks.translating import check_generation
+from headroles.wording import all_of
 
 _STABLE = 0.5
 _RATE = 0.1
@@ -157,7 +158,7 @@ class Gating(WithoutHeads[GateOptions, GatingFacts]):
         in_all = self.frame.groupby([*names])["kept"].all().sum()
         yield (
             f"Two seeds share {overlap:.0%} of the heads that they keep, {chance:.0%} by chance; "
-            f"all {len(self.seeds)} keep {in_all} heads."
+            f"{all_of(len(self.seeds), 'seeds')} keep {in_all} heads."
         )
         if (overlap - chance) / (1 - chance) < _STABLE:
             yield Warned("This set of heads is sufficient; other sets work about as well.")
