@@ -22,7 +22,14 @@ from rich.console import Console
 from headroles import storage
 from headroles.errors import HeadRolesError, lacks_memory
 from headroles.interrupts import exit_code
-from headroles.wording import addressed, as_given, json_lines, printable, speaking_of_flags
+from headroles.wording import (
+    addressed,
+    as_given,
+    json_lines,
+    numbered,
+    printable,
+    speaking_of_flags,
+)
 
 if TYPE_CHECKING:
     from headroles.cli.flags import OutputOptions
@@ -191,7 +198,7 @@ class Estimate:
         seconds_left = (now - began) * (total - done) / (done - first)
         if seconds_left < LEAST_LEFT:
             return ""
-        about = f"{seconds_left / 60:.0f} minutes"
+        about = numbered(round(seconds_left / 60), "minute")
         if seconds_left >= 5400:
             about = f"{seconds_left / 3600:.1f} hours"
         less = f"; for less time: {self._cheaper}" if self._cheaper else ""
