@@ -30,7 +30,7 @@ from headroles.options import Options, fields_of, takes
 from headroles.registry import ENTRY_POINT, RESULTS, Command, result_type
 from headroles.results.result import Result
 from headroles.results.showing import describe, figure_function
-from headroles.roles import RoleOptions
+from headroles.roles import RoleOptions, choice
 from headroles.roles.choice import ROLE_GROUPS, only_for
 from tests.conftest import make_scores
 
@@ -264,7 +264,7 @@ def run(*arguments):
     assert done.exit_code == 0, done.output
     return " ".join(done.stdout.split())
 
-table, out = sys.argv[1:]
+table, out, model, treebank = sys.argv[1:]
 commands = run("--help")
 assert "Studies of other packages: overlap A study of the package headroles-overlap." in commands
 assert "Did you mean 'overlap'?" in CliRunner().invoke(app, ["overlaps"]).output
@@ -283,18 +283,24 @@ assert "Do two tables give a role to the same heads?" in Path(out, "report.html"
 run("figure", out, "--kind", "overlap", "--out", f"{out}.svg")
 assert type(hr.load(out)).__name__ == "Overlap"
 assert hr.load(out).options.least == 0
+run("score", model, treebank, "--roles", "next-comma", "--out", f"{out}-roles")
+roles = hr.HeadScores.load(f"{out}-roles").roles
+assert "headroles_overlap:find_next_commas" in [role.id for role in roles]
 """
 
 
-def test_a_study_of_another_package_is_everywhere(tmp_path: Path) -> None:
+def test_a_study_and_a_role_of_another_package_are_everywhere(
+    tmp_path: Path, bert_folder: Path, sample: Path
+) -> None:
     site = tmp_path / "site"
     site.mkdir()
     install(EXAMPLE, site)
     values = np.random.default_rng(0).normal(4, 0.3, size=(6, 2, 3, 2))
     scored = make_scores(values, ["local", "delimiter"], [f"d{k}" for k in range(6)])
     table = hr.assign_roles(scored).save(tmp_path / "table")
+    arguments = [str(one) for one in (table, tmp_path / "overlap", bert_folder, sample)]
     done = subprocess.run(
-        [sys.executable, "-c", USE_OF_OTHERS, str(table), str(tmp_path / "overlap")],
+        [sys.executable, "-c", USE_OF_OTHERS, *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(site), str(PACKAGE.parent)))},
         cwd=tmp_path,
         capture_output=True,
@@ -370,5 +376,7 @@ def test_a_table_is_a_subject_of_any_name(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_entry_points_have_the_name_that_contributors_read() -> None:
-    assert f'[project.entry-points."{ENTRY_POINT}"]' in (EXAMPLE / "pyproject.toml").read_text()
+    described = (EXAMPLE / "pyproject.toml").read_text()
+    assert f'[project.entry-points."{ENTRY_POINT}"]' in described
+    assert f'[project.entry-points."{choice.ENTRY_POINT}"]' in described
     assert f"`{ENTRY_POINT}`" in RECIPE.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Do two tables give a role to the same heads? Two RoleTables -> Overlap."""
+"""Do two tables give roles to the same heads? RoleTables -> Overlap; and the role next-comma."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import pandas as pd
 from msgspec import Meta
 
-from headroles import RoleTable
+from headroles import RoleTable, Sentence
 from headroles.drawing.style import new_axes
 from headroles.options import Options, takes
 from headroles.results.columns import WHOLE, Column
@@ -67,3 +67,13 @@ def draw_overlap(overlap: Overlap, ax: Axes | None = None) -> Axes:
     ax = new_axes(ax, 6, 3)
     ax.bar(overlap.frame["role"], overlap.frame["both"])
     return ax
+
+
+def find_next_commas(sentence: Sentence) -> Iterator[tuple[int, int]]:
+    """Yield each word with the next comma: which heads look for commas ahead?"""
+    comma = None
+    for place in reversed(range(len(sentence.words))):
+        if comma is not None:
+            yield place, comma
+        if sentence.words[place] == ",":
+            comma = place

@@ -49,6 +49,8 @@ the order of every table.
 DEFAULT_GROUPS = ("local", "delimiter", "block", "syntactic")
 """Groups scored by default; each further role is a further test to correct for."""
 ALL = "all"
+ENTRY_POINT = "headroles.roles"
+"""Group of the entry points by which installed packages name their roles."""
 
 
 def _names(chosen_roles: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
@@ -56,11 +58,18 @@ def _names(chosen_roles: str | Find | Iterable[str | Find]) -> tuple[str, ...]:
     names = names_of_roles(chosen_roles)
     if not names:
         raise UsageError("`roles` names no role; name at least one, or omit it")
-    plain = (
-        f"{catalogue.POSITION}:{offset_of(name):+d}" if is_position(name) else name
-        for name in names
-    )
-    return tuple(dict.fromkeys(plain))  # a role named twice would be tested twice
+    return tuple(dict.fromkeys(map(_in_full, names)))  # a role named twice would be tested twice
+
+
+def _in_full(name: str) -> str:
+    """Return a name as tables have it: positions with a sign, roles of packages as their place."""
+    if is_position(name):
+        return f"{catalogue.POSITION}:{offset_of(name):+d}"
+    if ":" in name or name in ROLE_GROUPS or name == ALL:
+        return name
+    from importlib.metadata import entry_points
+
+    return next((point.value for point in entry_points(group=ENTRY_POINT, name=name)), name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +87,7 @@ class RoleOptions(SyntacticOptions, LocalOptions, FrequencyOptions):
 
     A group stands for all of its roles: delimiter
     also scores delimiter:cls and delimiter:sep. In Python, a function of yours may stand in the
-    list itself.
+    list itself. Installed packages may name roles by the entry point headroles.roles.
     """
 
     def check(self) -> None:
