@@ -182,20 +182,30 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
     """The tests of every head on every role, one row each, with their record.
 
     ``frame`` has the columns of ``columns``, ordered by role, layer and head. Means, deviations
-    and intervals are in units of the score; undefined values are NaN. ``certified`` is the answer
-    of betting, which assumes independent examples or documents and nothing else, about
+    and intervals are in units of the score; undefined values are NaN. ``n`` are the examples with a
+    score, in ``n_clusters`` clusters; ``effect_size`` is the distance of the mean from the
+    ``threshold`` in standard deviations; an interval is for one head by itself. ``p_value`` tests
+    that the mean is above the threshold (of pairs of words, the largest of this and of the
+    contrasts of the first step), ``p_below`` that it is below, and the ``..._adjusted`` ones are
+    corrected over all heads and roles. ``answer`` is yes, positional, no, undecided or untestable;
+    ``assigned`` whether it is yes; ``note`` names risks of the test. ``certified`` is the answer of
+    betting, which assumes independent examples or documents and nothing else, about
     ``certified_mean``: this mean gives each document the same weight, and less weight to examples
     whose score could lie unusually far from the threshold. It is empty for scores without bounds.
 
     ``beyond_distance``, of roles of pairs of words, is the attention to them less that to other
-    words at the same distance, with its interval and ``p_beyond``, the p-value against the margin;
-    ``p_value`` is the larger of this one and that of the mean. In decoders, whose rows differ in
-    length, it is less that to the same places of other trees, as in ``beyond_trees``. Of first
-    choices it is the share of hits beyond that of the best fixed ``offset``. ``other_arcs`` is the
-    mean along the arcs of all other relations in the same direction, and ``above_others`` the
-    difference to it, paired by example, with its interval and two-sided ``p_others``; ``specific``
-    is *no* where the relation is shown to get less. ``mean_trees``, ``mean_words`` and
-    ``mean_weights`` are the means of controls, NaN without.
+    words at the same distance, with its interval and ``p_beyond``, the p-value against the margin.
+    In decoders, whose rows differ in length, it is less that to the same places of other trees, as
+    in ``beyond_trees``. Of first choices it is the share of hits beyond that of the best fixed
+    ``offset``, which gets ``offset_share`` right. ``evidence`` is the farthest step that is shown.
+    ``beyond_class`` and ``past_attractors`` are the contrasts of the further steps, each with
+    interval, p-value, examples and an answer (of first choices, ``beyond_class`` is the share of
+    hits beyond the nearest word of a class). ``other_arcs`` is the mean along the arcs of all other
+    relations in the same direction, and ``above_others`` the difference to it, paired by example,
+    with its interval and two-sided ``p_others``; ``specific`` is *no* where the relation is shown
+    to get less. ``evenness``, of ``block`` under ``excess``, is how evenly attention spreads in the
+    sentence, 0 to 1. ``mean_trees``, ``mean_words`` and ``mean_weights`` are the means of controls,
+    NaN without.
 
     With ``table`` as `assign_roles` returns it:
 
