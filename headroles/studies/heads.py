@@ -106,25 +106,26 @@ class ThresholdOptions(Options):
         return {"score": score.name, "threshold": float(threshold)}
 
 
-class ScoreLevel(TypedDict):
-    """The score that tests are of, and the threshold of roles without a special one."""
+# Facts that others inherit are made by calls: annotations of classes are texts here, and Python
+# 3.14 would look for the names in them in the modules of the heirs.
+ScoreLevel = TypedDict("ScoreLevel", {"score": ScoreName, "threshold": float})  # noqa: UP013
+"""The score that tests are of, and the threshold of roles without a special one."""
 
-    score: ScoreName
-    threshold: float
+UnitFacts = TypedDict(  # noqa: UP013
+    "UnitFacts",
+    {
+        "clustered_by": str,
+        "n_clusters": int,
+        "effective_clusters": float,
+        "joined_documents": NotRequired[int],
+        "doubled_examples": NotRequired[int],
+    },
+)
+"""The units of tests: ``n_clusters`` examples or documents.
 
-
-class UnitFacts(TypedDict):
-    """The units of tests: ``n_clusters`` examples or documents.
-
-    ``effective_clusters`` is the largest effective number of clusters of any role.
-    ``doubled_examples`` stand in several of the ``joined_documents``, which share texts.
-    """
-
-    clustered_by: str
-    n_clusters: int
-    effective_clusters: float
-    joined_documents: NotRequired[int]
-    doubled_examples: NotRequired[int]
+``effective_clusters`` is the largest effective number of clusters of any role.
+``doubled_examples`` stand in several of the ``joined_documents``, which share texts.
+"""
 
 
 @dataclass(frozen=True)

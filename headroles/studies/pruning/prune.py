@@ -167,18 +167,22 @@ class Parameters(TypedDict):
     after: int
 
 
-class PruningFacts(TypedDict):
-    """Facts of a model without heads, as `Pruning` describes them."""
-
-    order: str
-    removed: list[Head]
-    parameters: Parameters
-    measured_on: str
-    before: Measures
-    after: Measures
-    loss_change: LossChange | None
-    fine_tuning: FineTuning | None
-    translations: NotRequired[TranslationFacts]
+# A call since `GatingFacts` inherits it, as in `headroles.studies.heads`.
+PruningFacts = TypedDict(  # noqa: UP013
+    "PruningFacts",
+    {
+        "order": str,
+        "removed": list[Head],
+        "parameters": Parameters,
+        "measured_on": str,
+        "before": Measures,
+        "after": Measures,
+        "loss_change": LossChange | None,
+        "fine_tuning": FineTuning | None,
+        "translations": NotRequired[TranslationFacts],
+    },
+)
+"""Facts of a model without heads, as `Pruning` describes them."""
 
 
 F = TypeVar("F", bound=PruningFacts)
