@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any
+from typing import Any, ForwardRef
 
 import numpy as np
 import pytest
@@ -50,6 +50,19 @@ def test_every_kind_of_results_is_there(kind: str) -> None:
         draw = figure_function(result, name)
         assert draw.__name__.startswith("draw_")
         assert describe(draw).endswith(".")
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_types_of_facts_are_found_in_their_module(kind: str) -> None:
+    """Python 3.14 looks nowhere else for the names in annotations, those of parents too."""
+    facts = result_type(kind).facts_type
+    texts = [
+        annotation.__forward_arg__
+        for annotation in facts.__annotations__.values()
+        if isinstance(annotation, ForwardRef)
+    ]
+    for text in texts:
+        eval(text, vars(sys.modules[facts.__module__]))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
