@@ -22,6 +22,7 @@ from headroles import sample_treebank
 from headroles.cli import console
 from tests.commands import run
 from tests.conftest import make_bert, save
+from tests.scoring.test_targets import PAIRS, make_model
 from tests.tasks.conftest import SENTENCES, make_task_model, write_labelled
 
 FOLDER = Path(__file__).parent
@@ -49,6 +50,8 @@ SCREENS: Mapping[str, str] = {
     "gate": "gate classifier task.tsv --test task.tsv --keep 7 --seeds 2 --updates 5 --out gated",
     "collaborate": "collaborate tiny-bert --rank 16 --sample small.conllu --out shared",
     "redundancy": "redundancy tiny-bert --draws 9 --permutations 99",
+    "align": "align translator pairs.bitext --top 2 --links-of 0-1,1-0 --write-links links --out"
+    " aligned",
     "claims": "claims tiny-bert small.conllu --claims positional-heads,special-tokens-little"
     " --out claims",
 }
@@ -91,10 +94,13 @@ def _printed(line: str) -> str:
 
 
 def _make_material() -> None:
-    """Write two encoders, a classifier, a treebank in parts, and two tasks."""
+    """Write two encoders, a classifier, a translator, a treebank in parts, a bitext, two tasks."""
     save(make_bert(0), Path("tiny-bert"))
     save(make_bert(1), Path("other-bert"))
     save(make_task_model(), Path("classifier"))
+    save(make_model("bart"), Path("translator"))
+    bitext = "".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS * 4)
+    Path("pairs.bitext").write_text(bitext, "utf-8")
     blocks = sample_treebank().read_text("utf-8").split("\n\n")
     parts = {"sample": blocks[:60], "small": blocks[:24], "rest": blocks[60:120]}
     for name, part in parts.items():

@@ -26,7 +26,7 @@ from headroles.corpus import (
 from headroles.errors import ModelSupportError
 from headroles.models.heads.remaining import Head
 from headroles.models.loading.encoder import Attending, Model, function_of, load_encoder
-from headroles.models.options import LanguageOptions
+from headroles.models.options import ATTENTIONS, CROSS, LanguageOptions, TargetOptions
 from headroles.options import Convert, Seed, split_names
 from headroles.record import Record
 from headroles.role_names import ENDS, role_of_arcs
@@ -43,7 +43,7 @@ from headroles.studies.heads import clusters_in, second_half
 from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.inspection.tokens import QUANTITIES, TokenOptions, read_corpus
 from headroles.studies.removals import sorted_by, without_each
-from headroles.tasks.options import CLASSIFICATION, TaskOptions
+from headroles.tasks.options import CLASSIFICATION, TEXT_TO_TEXT, TaskOptions
 from headroles.tasks.running import open_run
 from headroles.testing.options import CorrectionOptions
 
@@ -219,6 +219,34 @@ class Measured:
             for rows, each in options_by_rows.items()
         }
 
+    @cached_property
+    def across(self) -> FloatArray:
+        """Quantities of tokens (pairs, layers, quantities) of the sources of a bitext.
+
+        Raises NotTestable without one.
+        """
+        if not self.is_bitext:
+            raise NotTestable("give a translation model, and a bitext")
+        with prepared(self._corpus) as ready:
+            reading = read_corpus(self.model, ready, self.options, self._across)
+        return reading.values[:, :-1].astype(np.float64)
+
+    @cached_property
+    def permuted_across(self) -> list[Measured]:
+        """Copies of the translation model with permuted weights, over few pairs of the bitext."""
+        few = few_documents(self._corpus, CONTROL_SENTENCES)
+
+        def make(seed: int) -> Any:
+            network = load_encoder(self.model, self.options, of=self._across).model
+            return controls.with_permuted_weights(network, seed)
+
+        seeds = range(self.options.seed, self.options.seed + N_CONTROLS)
+        return [Measured(partial(make, seed), few, self.options) for seed in seeds]
+
+    @property
+    def _across(self) -> TargetOptions:
+        return self.options.as_group(TargetOptions, attention=CROSS)
+
     def _scored(self, relations: Sequence[str], roles: Any = None, **more: Any) -> HeadScores:
         more |= {"relations": tuple(relations) or "none", "roles": roles, "controls": ()}
         return score_heads(
@@ -293,6 +321,13 @@ class Measured:
         for task in tasks:
             task.refuse_useless(self.options.probability_margin, self.alpha)
         return tasks
+
+    @cached_property
+    def translating(self) -> TranslationTask:
+        """The task of a translation model. Raises NotTestable without one."""
+        if not self._tasks:
+            raise NotTestable("pass a task of sources and targets with `task`")
+        return TranslationTask(self.model, self._tasks[0], self.options.as_group(TaskOptions))
 
     @cached_property
     def untrained_tasks(self) -> list[ClaimTask]:
@@ -370,3 +405,36 @@ class ClaimTask:
             network, seed, lambda name: not name.startswith(prefix)
         )
         return ClaimTask(untrained, self._file, self._options)
+
+
+class TranslationTask:
+    """A translation model on a task; its heads are chosen on every other example, from the first.
+
+    ``heads`` are those of each kind of attention.
+    """
+
+    def __init__(self, model: Model, file: str | Path, options: TaskOptions) -> None:
+        self.run = open_run(model, file, options)
+        if self.run.objective != TEXT_TO_TEXT:
+            raise NotTestable("give a translation model, and its task of sources and targets")
+        names = self.run.sites.rows
+        self.heads: dict[str, list[Head]] = {
+            kind: [head for head in self.run.heads if names.place(head[0])[0] == kind]
+            for kind in ATTENTIONS
+        }
+        self.first: BoolArray = np.arange(len(self.run.task)) % 2 == 0
+
+    def least_important(self, share: float) -> dict[str, list[Head]]:
+        """Return a share of the heads of each kind: the least important ones on the first half."""
+        values = np.asarray(values_of(self.run.derivatives(), ABSOLUTE), dtype=np.float64)
+        means = values[self.first].mean(axis=0).reshape(self.run.shape)
+        return {
+            kind: sorted_by(means, heads)[: round(share * len(heads))]
+            for kind, heads in self.heads.items()
+        }
+
+    def rises(self, removed: Iterable[Iterable[Head]]) -> FloatArray:
+        """Return the rise of the mean loss (sets,) of the other half without each set of heads."""
+        losses = self.run.outcomes(without_each([[], *removed], self.run.shape)).losses
+        means = losses[~self.first].mean(axis=0)
+        return np.asarray(means[1:] - means[0])

@@ -11,7 +11,7 @@ import pandas as pd
 
 from headroles.arrays import BoolArray, FloatArray, IndexArray
 from headroles.models.heads.remaining import Head
-from headroles.models.options import NORMS, WEIGHTS
+from headroles.models.options import CROSS, NORMS, WEIGHTS
 from headroles.scoring.scores import HeadScores
 from headroles.studies.alignment.evidence import WHOLE_LAYER, AlignedPairs
 from headroles.studies.claims import finding
@@ -27,6 +27,8 @@ INPUT, OUTPUT = ROWS
 KINDS = ("local", "syntactic", "delimiter", "block")
 POSITIONS = {"one back": "position:-1", "one ahead": "position:+1"}
 POSITIONAL, CONFIDENT, RARE, ACCURATE, HALF, PRUNABLE = 0.9, 0.8, 0.5, 0.75, 0.5, 0.4
+NEEDED = 0.6
+"""Share of the heads of a kind without which translations were catastrophic (Michel et al.)."""
 
 
 # Trends over layers: models are the units, so one model is described.
@@ -290,6 +292,34 @@ def penultimate_aligns(measured: Measured) -> Finding:
     return Finding(effect, control, len(measured.aligned(OUTPUT).errors.of), "pairs")
 
 
+def special_tokens_across(measured: Measured) -> Finding:
+    """Return the share of special tokens of the source by weights, less that by norms."""
+    effect = _special_by_weights(measured)
+    control = float(np.mean([_special_by_weights(copy) for copy in measured.permuted_across]))
+    return Finding(effect, control, len(measured.across), "pairs")
+
+
+def _special_by_weights(measured: Measured) -> float:
+    """Return the mean over pairs and layers; a source without such a token gives it nothing."""
+    groups = (tokens.CLASSIFIER, tokens.SEPARATORS)
+    places = [tokens.QUANTITIES.index((group, tokens.DIFFERENCE)) for group in groups]
+    return float(-np.nan_to_num(measured.across[..., places]).sum(axis=-1).mean())
+
+
+def cross_heads_needed(measured: Measured) -> Finding:
+    """Compare the loss without cross heads with that without heads of the other kinds."""
+    task, seed = measured.translating, measured.options.seed
+    pruned = task.least_important(NEEDED)
+    sets = list(pruned.values())
+    for draw in range(N_CONTROLS):
+        rng = np.random.default_rng([seed, draw])
+        sets += [as_many(task.heads[kind], chosen, rng) for kind, chosen in pruned.items()]
+    by_draw = task.rises(sets).reshape(-1, len(pruned))
+    others = [place for place, kind in enumerate(pruned) if kind != CROSS]
+    effect, *control = by_draw[:, list(pruned).index(CROSS)] - by_draw[:, others].max(axis=1)
+    return Finding(float(effect), float(np.mean(control)), int((~task.first).sum()), "examples")
+
+
 def _before_last(pairs: AlignedPairs) -> float:
     """Return the mean error rate of other layers less that of the last layer but one."""
     is_layer = (pairs.labels["measure"] == WEIGHTS) & (pairs.labels["head"] == WHOLE_LAYER)
@@ -315,6 +345,8 @@ TEST_OF_CLAIM: dict[str, Callable[[Measured], Finding]] = {
     "norms-align-layers": norms_align_layers,
     "input-aligns": input_aligns,
     "penultimate-aligns": penultimate_aligns,
+    "special-tokens-across": special_tokens_across,
+    "cross-heads-needed": cross_heads_needed,
     "last-layers-move": last_layers_move,
     "separators-spread": separators_spread,
     "prunable-share": prunable_share,

@@ -52,6 +52,7 @@ def test_everything_that_can_be_tested_is_beside_its_control(table: ClaimTable) 
         *("prunable-share", "tasks-agree", "several-roles-middle", "positional-confident"),
         *("separator-heads-late", "classifier-heads-early", "separators-spread"),
         *("norms-align-layers", "input-aligns", "penultimate-aligns"),
+        *("special-tokens-across", "cross-heads-needed"),
     }
     tested = rows[rows["verdict"] != "not testable"]
     assert tested[["control", "effect"]].notna().all(axis=None)
@@ -177,7 +178,7 @@ def test_trends_are_tested_over_models(table: ClaimTable, tmp_path: Path) -> Non
         combine_claims([*tables[:2], tables[0]], ["a", "b", "c"])
     stored = [str(one.save(tmp_path / f"table-{place}")) for place, one in enumerate(tables)]
     printed = run_well("combine-claims", *stored, "--out", str(tmp_path / "over")).stdout
-    assert "17 claims about 4 models (table-0, table-1, table-2, and 1 more): 1 shown" in printed
+    assert "19 claims about 4 models (table-0, table-1, table-2, and 1 more): 1 shown" in printed
 
 
 OWN = '''
