@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
 BLEU, CHRF = "bleu", "chrf"
-_PASSES = 8
-"""Passes over the task that a round of translations counts as in reports of progress."""
+_PASSES = 3
+"""Passes over the task that a round of translations counts as in reports of progress: 2.8 of
+opus-mt-zh-en, greedy on a CPU."""
 
 
 class Scorer(NamedTuple):
