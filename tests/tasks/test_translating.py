@@ -21,8 +21,9 @@ from headroles.tasks.translating import make_scorers, translate
 from tests.commands import run as run_command
 from tests.commands import run_well
 from tests.conftest import make_tokenizer
+from tests.models.test_tokenizers import marian
 from tests.rounding import near
-from tests.tasks.test_writing import PAIRS, hooked, read
+from tests.tasks.test_writing import PAIRS, hooked, make_translator, read
 from tests.tasks.test_writing import folder as folder
 from tests.tasks.test_writing import pairs as pairs
 from tests.tasks.test_writing import translator as translator
@@ -203,3 +204,19 @@ def test_without_sacrebleu_the_remedy_is_named(
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     with pytest.raises(UsageError, match=r"pip install 'headroles\[translation\]'"):
         hr.ablate_heads(translator, pairs, sets="kinds", **SHORT)
+
+
+def test_the_tokenizer_of_targets_is_saved(tmp_path: Path) -> None:
+    """Marian's tokenizer of sources and targets, beside a model that transformers reads."""
+    for name in ("pieces", "model"):
+        (tmp_path / name).mkdir()
+    marian(tmp_path / "pieces").save_pretrained(tmp_path / "model")
+    make_translator("marian").save_pretrained(tmp_path / "model")
+    options = {"order": "random", "keep": 8, "written_as": "zeroed"}
+    hr.prune_heads(tmp_path / "model", tmp_path / "zeroed", **options)
+    before, after = (
+        hf.MarianTokenizer.from_pretrained(tmp_path / name) for name in ("model", "zeroed")
+    )
+    text = "the dog in the house"
+    assert after(text_target=text)["input_ids"] == before(text_target=text)["input_ids"]
+    assert after(text)["input_ids"] == before(text)["input_ids"]

@@ -27,7 +27,7 @@ from headroles.wording import in_one_line, listed
 _FILES = (
     *("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", "*.model"),
+    *("vocab.txt", "vocab.json", "merges.txt", "*.model", "*.spm"),
 )
 
 
