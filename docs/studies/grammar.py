@@ -10,6 +10,7 @@ run. --sentences are the first of the treebank, by default all of them. Tables, 
 
 causal       rules of which each token sees itself and earlier ones alone, as in decoders: those
              shown at distance, by other trees, and by other words at the same distance alone
+level        random heads of decoders that know no words: those with a grammatical role all the same
 rules        rules (`docs.studies.rules`) for whose heads each step is shown: of each kind, with
              all, half and a quarter of the attention; and by name, those beyond distance
 random       the same of random heads that know offsets, places, frequencies and classes
@@ -35,6 +36,7 @@ from docs.studies.rules import (
     RANDOM,
     RULES,
     STRENGTHS,
+    WITHOUT_WORDS,
     RandomHeads,
     Ruled,
     View,
@@ -154,6 +156,25 @@ def of_causal_rules(results: Results) -> Rows:
             yield row
 
 
+def of_causal_heads(results: Results) -> Rows:
+    """Count random heads, and tests of them, with *yes*, by each of two contrasts alone."""
+    heads = RandomHeads.drawn(np.random.default_rng(11))
+    for score in (BIAS.name, EXCESS.name):
+        scores = results.of_rules(f"level-{score}", heads.in_view, score)
+        for name, own in (("other trees", scores), ("offsets", by_offsets_alone(scores))):
+            table = assign_roles(own)
+            rows = table.frame[table.frame["role"].isin(table.groups.pairs)]
+            tested = rows[rows["answer"] != "untestable"]
+            is_yes = tested["answer"] == "yes"
+            having = {layer: set[int]() for layer in range(len(WITHOUT_WORDS))}
+            for layer, head in table.heads_with(SYNTACTIC):
+                having[layer].add(head)
+            counts = {kind: len(having[layer]) for layer, kind in enumerate(WITHOUT_WORDS)}
+            yes = f"{is_yes.sum()} of {len(tested)}"
+            above = f"{(tested['mean'] > tested['threshold']).sum()}"
+            yield {"score": score, "by": name, **counts, "tests": yes, "above threshold": above}
+
+
 def by_offsets_alone(scores: HeadScores) -> HeadScores:
     """Return scores whose answers rest on other words at the same distance alone."""
     model = structs.replace(scores.record.model, reaches=[None] * scores.n_layers)
@@ -243,6 +264,7 @@ def heads_of(scores: HeadScores) -> dict[str, set[tuple[int, int]]]:
 TABLES: dict[str, Callable[[Results], Rows]] = {
     "rules": of_rules,
     "causal": of_causal_rules,
+    "level": of_causal_heads,
     "random": of_random,
     "encoders": of_encoders,
     "documents": of_documents,

@@ -377,7 +377,20 @@ RANDOM = {
     "nearest of a class, and offset": 5,
 }
 """The kinds of random heads, each a layer; the last has noise of its own in each sentence."""
+UNIFORM = "nothing, with noise"
+WITHOUT_WORDS = (UNIFORM, "offset", "offset and place in the sentence", "offset in pieces")
+"""Kinds of random heads of decoders, each a layer, that know no words; the first is uniform on
+average."""
 CLASSES = "NOUN VERB ADJ ADV PRON DET ADP AUX CCONJ SCONJ PART PUNCT NUM SYM X INTJ".split()
+
+
+def mixed(ways: FloatArray, view: View, seen: FloatArray) -> FloatArray:
+    """Return attention that follows some ways to `STRENGTH`, and else is uniform over what is seen.
+
+    ``seen`` (pieces, pieces) is 1 for the keys that a query sees.
+    """
+    attention = attending(ways * seen, view.words_of_pieces)
+    return STRENGTH * attention + (1 - STRENGTH) * seen / seen.sum(axis=-1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -407,6 +420,17 @@ class RandomHeads:
 
     def __call__(self, view: View) -> FloatArray:
         """Return attention (kinds, heads, pieces, pieces)."""
+        return mixed(self._ways(view), view, np.ones((len(view.words_of_pieces),) * 2))
+
+    def in_view(self, view: View) -> FloatArray:
+        """Return that of the kinds of `WITHOUT_WORDS` if tokens see themselves and earlier ones."""
+        n = len(view.words_of_pieces)
+        ways = self._ways(view)[[RANDOM[kind] for kind in WITHOUT_WORDS[1:]]]
+        noise = np.random.default_rng(n).gamma(2.0, 1.0, (1, N_RANDOM, n, n))
+        return mixed(np.concatenate([noise, ways]), view, np.tril(np.ones((n, n))))
+
+    def _ways(self, view: View) -> FloatArray:
+        """Return weights (kinds, heads, pieces, pieces)."""
         weights = self._kernel_of(range(len(RANDOM)), view.offsets)
         place = np.arange(view.n_words) / max(1, view.n_words - 1)
         waves = np.cos(np.pi * np.stack([place, 2 * place]))
@@ -417,8 +441,7 @@ class RandomHeads:
         weights[5] = self._nearest(view, weights[5])
         ways = of_pieces(weights, view.words_of_pieces)
         ways[4] = self._kernel_of([4], offsets_of(len(view.words_of_pieces)))[0]
-        attention = attending(ways, view.words_of_pieces)
-        return STRENGTH * attention + (1 - STRENGTH) / attention.shape[-1]
+        return ways
 
     def _kernel_of(self, kinds: Sequence[int], offsets: FloatArray) -> FloatArray:
         """Return weights (kinds, heads, n, n) by offset."""

@@ -116,6 +116,8 @@ class Family:
     """
     has_own_forward: bool = False
     """Whether its attention module fails without heads, and with queries of low rank."""
+    needs_heads: bool = False
+    """Whether its attention module fails without heads, though it uses the attention interface."""
     returns_scores: bool = False
     """Whether the attentions that it returns are inputs of the softmax instead of its outputs."""
     mixes_padding: bool = False
@@ -138,7 +140,7 @@ def _bart(name: str) -> Family:
     return Family(name, _BART_PATHS, reads=ATTENTIONS)
 
 
-def _decoder(name: str, paths: Paths, **settings: Any) -> Family:
+def _decoder(name: str, paths: Paths | None, **settings: Any) -> Family:
     note = "a decoder: each token sees itself and earlier ones"
     return Family(name, paths, is_decoder=True, note=note, **settings)
 
@@ -314,19 +316,24 @@ FAMILIES = {
         _fused("h.{}.attn.c_attn", "h.{}.attn.c_proj", "thirds"),
         has_own_forward=True,
     ),
-}
-"""Families that the tests check, by ``model_type``."""
-
-DECODERS = {
-    "opt": _decoder(
-        "opt", _inside("decoder.layers.{}.self_attn", "q_proj", "k_proj", "v_proj", "out_proj")
-    ),
     "gpt_neo": _decoder(
-        "gpt_neo", _inside("h.{}.attn.attention", "q_proj", "k_proj", "v_proj", "out_proj")
+        "GPT-Neo",
+        _inside("h.{}.attn.attention", "q_proj", "k_proj", "v_proj", "out_proj"),
+        read_through=RETURNED,
     ),
-    "bloom": Family("bloom", None, "its bias of distances is made for all its heads together"),
+    "opt": _decoder(
+        "OPT",
+        _inside("decoder.layers.{}.self_attn", "q_proj", "k_proj", "v_proj", "out_proj"),
+        needs_heads=True,
+    ),
+    "bloom": _decoder(
+        "BLOOM",
+        None,
+        why_no_paths="its bias of distances is made for all its heads together",
+        read_through=RETURNED,
+    ),
 }
-"""Further decoders whose projections are known, by ``model_type``; all others can be scored too."""
+"""Families that the tests check, by ``model_type``; others can be scored too, without norms."""
 
 _BLOCK_SPARSE = (
     "its block-sparse attention never forms the weights of a whole row; with attention_type "
@@ -359,7 +366,7 @@ def find_family(model: PreTrainedModel) -> Family:
     config = model.config
     check_supported(config)
     kind = config.model_type.removesuffix("_text")  # of T5Gemma 2, taken out of its model
-    return (FAMILIES | DECODERS).get(kind, Family(config.model_type, paths=None))
+    return FAMILIES.get(kind, Family(config.model_type, paths=None))
 
 
 def check_supported(config: PreTrainedConfig) -> None:

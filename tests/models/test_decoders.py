@@ -20,9 +20,9 @@ from headroles.models.heads.gates import Ablation, HeadSites, gated
 from headroles.models.heads.stack import find_stack
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.options import ModelOptions
-from headroles.reach import EVERYTHING
+from headroles.reach import EVERYTHING, TARGET, window_of_decoder
 from tests.conftest import make_bert, make_tokenizer
-from tests.models.decoders import DECODERS, WHOLE, WINDOWS, make_decoder
+from tests.models.decoders import DECODERS, SIZES, WHOLE, WINDOW, WINDOWS, make_decoder
 from tests.rounding import SUMS, assert_same_outputs, assert_same_sums
 
 
@@ -50,6 +50,21 @@ def test_weights_and_spans_are_those_of_transformers(kind: str) -> None:
             assert_same_sums(ours[row, :, :length], theirs[row, :, :length], of=SUMS)
         # where a weight is, a token sees it, and the reverse
         assert torch.equal(ours[0].amax(0) > 0, reach.sees(distances))
+
+
+def test_decoders_of_encoder_decoders_may_have_windows() -> None:
+    if "t5gemma" not in CONFIG_MAPPING:
+        pytest.skip("transformers of this version has no encoder-decoder with windows")
+    half = {**SIZES, **WINDOWS, "query_pre_attn_scalar": 8, "hidden_activation": "gelu"}
+    model = make_decoder("t5gemma", encoder=half, decoder=half)
+    inputs, captured = make_inputs(), list[Tensor]()
+    inputs |= {f"decoder_{name}": values[:, :15] for name, values in inputs.items()}
+    with open_reader(find_stack(model, "decoder")) as reader:
+        reader.read(inputs, lambda layer, weights: captured.append(weights.clone()))
+    assert reader.reaches == tuple(window_of_decoder(width, TARGET) for width in (WINDOW, None))
+    distances = torch.arange(15) - torch.arange(15)[:, None]
+    for weights, reach in zip(captured, reader.reaches, strict=True):
+        assert torch.equal(weights[0].amax(0) > 0, reach.sees(distances))
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

@@ -224,7 +224,7 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
 
     It also finds the layers in which no token sees a later one.
     """
-    family, heads, causal = stack.family, list[int](), list[bool]()
+    family, heads, causal = stack.family, list[int](), list[bool | None]()
     modules = set[nn.Module]()
     trial = trial_inputs(stack, 1)
     shape = _shape_of(stack, trial)
@@ -243,7 +243,7 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
                 f"the attention of layer {layer} is not finite; its weights are broken"
             )
         heads.append(weights.shape[1])
-        causal.append(is_causal(weights))
+        causal.append(is_causal(weights) if weights.shape[1] else None)
 
     with _reads_tokens_alone(family):
         run(trial, Pass(note, n_layers=None, reads=find if stack.takes_targets else None))
@@ -258,11 +258,19 @@ def _make_reader(stack: Stack, run: Run, way: str) -> AttentionReader:
             f"layer, with as many heads in each{_kinds_of(stack)}. Run `headroles models` for the "
             "families that can be scored"
         )
-    if stack.kind == ENCODER and all(causal) and is_encoder_decoder(stack.part.config):
+    of_heads = [one for one in causal if one is not None]
+    # a layer without heads is as the others
+    is_decoder = bool(of_heads) and all(of_heads)
+    if stack.kind == ENCODER and is_decoder and is_encoder_decoder(stack.part.config):
         raise cut_out_of(stack.part.config)
-    if stack.kind == DECODER and not all(causal):
+    if stack.kind == DECODER and not all(of_heads):
         raise ModelSupportError(f"{family.name}: tokens of its decoder attend to later tokens")
-    counted = replace(stack, n_layers=n_layers, n_heads=n_heads, causal=tuple(causal))
+    counted = replace(
+        stack,
+        n_layers=n_layers,
+        n_heads=n_heads,
+        causal=tuple(is_decoder if one is None else one for one in causal),
+    )
     return AttentionReader(
         source=counted,
         family=family,

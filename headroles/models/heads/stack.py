@@ -19,8 +19,8 @@ from transformers import PreTrainedConfig, PreTrainedModel
 from headroles.errors import ModelSupportError
 from headroles.models.families import Family, Paths, find_family, is_encoder_decoder
 from headroles.models.heads.remaining import Head, pruned_heads, sizes_of
-from headroles.models.options import CROSS, ENCODER
-from headroles.reach import ACROSS, TARGET, Reach, window_of_decoder, window_to_either_side
+from headroles.models.options import CROSS, DECODER, ENCODER
+from headroles.reach import ACROSS, SOURCE, TARGET, Reach, window_of_decoder, window_to_either_side
 
 _FULL, _WINDOW = "full_attention", "sliding_attention"
 """Kinds of layers in configurations: every query sees one span of keys."""
@@ -118,8 +118,7 @@ class Stack:
         """
         if self.kind == CROSS:
             return (ACROSS,) * self.n_layers
-        if self.takes_targets:
-            return (window_of_decoder(None, TARGET),) * self.n_layers
+        sequence = TARGET if self.takes_targets else SOURCE
         config = self.config
         differ = getattr(config, "is_heterogeneous", False)
         configs = config.per_layer_config if differ else [config] * self.n_layers
@@ -135,7 +134,7 @@ class Stack:
             if kind == _WINDOW:
                 width = getattr(of_layer, "sliding_window", None) or of_layer.window_size
             if is_causal:
-                reaches.append(window_of_decoder(width))
+                reaches.append(window_of_decoder(width, sequence))
             else:
                 reaches.append(window_to_either_side(width and width // sides))
         return tuple(reaches)
@@ -146,7 +145,7 @@ class Stack:
 
         Before a trial, they are so if the family or the configuration says it.
         """
-        is_decoder = self.family.is_decoder or _says_causal(self.config)
+        is_decoder = self.kind == DECODER or self.family.is_decoder or _says_causal(self.config)
         return self.causal or (is_decoder,) * self.n_layers
 
     @property

@@ -14,6 +14,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from headroles.errors import ModelError, ModelSupportError, UsageError
 from headroles.models.families import RETURNED, Family, Paths
@@ -154,7 +155,7 @@ def _cut_layer(layer: LayerProjections, indices: list[int]) -> None:
         attention.register_forward_pre_hook(
             partial(_take_position_bias, family.position_bias, tuple(indices)), with_kwargs=True
         )
-    if not indices and family.read_through == RETURNED:
+    if not indices and (family.read_through == RETURNED or family.needs_heads):
         attention.forward = partial(_attend_to_nothing, attention, family)
 
 
@@ -251,5 +252,9 @@ def _attend_to_nothing(
     above, _dot, name = paths.output.rpartition(".")
     if above == paths.attention:
         output = getattr(attention, name)(output)
+    implementation = attention.config._attn_implementation if family.needs_heads else ""
+    if implementation.startswith("headroles"):  # which counts the layers that report attention
+        nothing = hidden_states.new_zeros(batch, 0, width, 1)
+        ALL_ATTENTION_FUNCTIONS[implementation](attention, nothing, nothing, nothing, None)
     of_entities = (None,) if family.name == "LUKE" else ()
     return output, *of_entities, hidden_states.new_zeros(batch, 0, width, width)
