@@ -319,6 +319,7 @@ FAMILIES = {
     "gpt_neo": _decoder(
         "GPT-Neo",
         _inside("h.{}.attn.attention", "q_proj", "k_proj", "v_proj", "out_proj"),
+        has_own_forward=True,  # whose scores have no scale
         read_through=RETURNED,
     ),
     "opt": _decoder(

@@ -64,7 +64,7 @@ from headroles.scoring.windows import (
     windows_of,
 )
 from headroles.storage import OpenParts, plain
-from headroles.wording import listed
+from headroles.wording import listed, shortened
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -164,10 +164,26 @@ def score_attention(
     words: Any = alignment
     if not callable(alignment):  # no tokenizer
         words = _by_id(_of_sentences(alignment), corpus, "alignment")
+        if corpus.source.get("format") == BITEXT and words is not alignment:
+            words = _words_of_sides(words, corpus)
     arrays = sentences_of_batch(arrays, len(_ids_in(corpus)))
     return score_heads(
         SavedAttention(_by_id(arrays, corpus, "arrays"), words), corpus, options=options
     )
+
+
+def _words_of_sides(by_pair: Mapping[str, Any], corpus: Corpus) -> dict[str, Any]:
+    """Return the words of pieces by the ids of sources and targets. Raises UsageError."""
+    words: dict[str, Any] = {}
+    for pair in make_examples(corpus, "adjacent"):
+        of_pair = by_pair[pair.id]
+        if not isinstance(of_pair, Sequence) or len(of_pair) != len(pair.sentences):
+            raise UsageError(
+                f"the alignment of {pair.id!r} is {shortened(repr(of_pair))}; give the words of "
+                "the pieces of its source, and those of the rows of its target"
+            )
+        words |= zip((sentence.id for sentence in pair.sentences), of_pair, strict=True)
+    return words
 
 
 def _of_sentences(encoding: Any) -> Any:

@@ -309,6 +309,26 @@ def test_norms_of_cross_attention_equal_loops(bitext: Path, kind: str) -> None:
                 np.testing.assert_allclose(found[..., place], expected[role], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("attention", ["cross", "decoder"])
+def test_saved_arrays_with_lists_of_words_have_the_scores_of_the_model(
+    bitext: Path, attention: str
+) -> None:
+    model, tokenizer, corpus = make_model("bart"), make_tokenizer(), read_bitext(bitext)
+    asked: Any = {"attention": attention, "roles": "position,delimiter"}
+    scores = score_heads(model, corpus, tokenizer=tokenizer, **asked)
+    model.set_attn_implementation("eager")
+    cut = [Pair(pair, tokenizer, by_output=False) for pair in PAIRS]
+    arrays = [pair.attention(model, attention).astype("f4") for pair in cut]
+    words = [
+        [[None if word < 0 else word for word in side] for side in sides]
+        for sides in ((pair.source_words, pair.target_words) for pair in cut)
+    ]
+    found = score_attention(arrays, corpus, words, **asked)
+    np.testing.assert_allclose(found.values, scores.values, rtol=1e-4, atol=1e-5)
+    with pytest.raises(UsageError, match="give the words of the pieces of its source, and those"):
+        score_attention(arrays, corpus, [*words[:-1], [[0]]], **asked)
+
+
 def homes_of(pair: tuple[str, str, str]) -> list[int]:
     """For each word of the target, the word of the source at the same part of the sentence."""
     n_source, n_target = (len(text.split()) for text in pair[:2])

@@ -397,7 +397,7 @@ def test_decoders_without_projections_of_heads_are_refused(tmp_path: Path) -> No
     model = hf.BloomForCausalLM(hf.BloomConfig(**DECODERS["bloom"][0])).eval()
     file = tmp_path / "plain.txt"
     file.write_text("the cat\nit is\n", "utf-8")
-    with pytest.raises(ModelSupportError, match=r"not possible for bloom: its bias of distances"):
+    with pytest.raises(ModelSupportError, match=r"not possible for BLOOM: its bias of distances"):
         open_run(save(model, tmp_path / "model"), file, RunOptions()).outcomes_unmasked()
 
 

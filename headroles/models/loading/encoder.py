@@ -21,6 +21,7 @@ from headroles.encoding import (
     EncodedExample,
     ExampleEncoder,
     PairEncoder,
+    Targets,
 )
 from headroles.errors import ModelError, UsageError
 from headroles.models.attention.functions import (
@@ -132,7 +133,11 @@ class LoadedModel:
     def example_encoder(self) -> ExampleEncoder:
         """Return the encoder of examples as word pieces."""
         if self.alignment is not None:
-            return AlignedEncoder(self.alignment)
+            by_words = AlignedEncoder(self.alignment)
+            if self.target is None:
+                return by_words
+            # the words of a target are those of the rows of its array
+            return PairEncoder(by_words, AlignedEncoder(self.alignment), Targets(0, True))
         make = partial(
             ExampleEncoder,
             max_tokens=self.max_tokens,
@@ -284,9 +289,10 @@ def _load_function(
 ) -> LoadedModel:
     """Load attention of the user's own in place of a model."""
     device, alignment = choose_device(options.device), getattr(source, "alignment", None)
-    by_words = None
+    by_words: Mapping[str, Alignment] | None = None
     if isinstance(source, SavedAttention) and source.words is not None:
-        by_words = UnpaddedWords(source)
+        # arrays of pairs have other names than the lists of words of their sentences
+        by_words = UnpaddedWords(source) if of.attention == OF_ENCODER else source.words
         tokenizer = stand_in_tokenizer()
     else:
         tokenizer = fit_to_words(load_tokenizer(options.tokenizer or alignment or "", options))

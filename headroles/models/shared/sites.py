@@ -62,7 +62,7 @@ def find_sites(stack: Stack) -> tuple[Site, ...]:
             "more than queries and keys, and sharing these would change them; give a model without "
             "position terms in its scores, such as BERT, RoBERTa or DistilBERT"
         )
-    if stack.paths.fused or stack.family.name == "GPT-Neo":  # whose scores have no scale
+    if stack.paths.fused:
         raise ModelSupportError(
             f"the queries and keys of {family.name} cannot be replaced: they are not linears of "
             "their own with the usual scale; give a model of another family, such as BERT or BART"
