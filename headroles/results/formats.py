@@ -350,7 +350,8 @@ def for_paper(frame: pd.DataFrame) -> pd.DataFrame:
     chosen = [name for name in chosen if len(table) < 2 or len(table[name].unique()) > 1]
     if "beyond_distance" in chosen and "interval" in chosen:  # which is about it
         chosen.remove("interval")
-        chosen.insert(chosen.index("beyond_distance") + 1, "interval")
+        chosen.insert(chosen.index("beyond_distance") + 1, "its_interval")
+        table = table.rename(columns={"interval": "its_interval"})
     return table[chosen]
 
 

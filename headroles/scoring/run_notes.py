@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from headroles.encoding import TOO_LONG
+from headroles.models.options import ENCODER
 from headroles.record import PieceCounts, Record
 from headroles.scoring.options import HALF
 from headroles.wording import listed, numbered
@@ -39,6 +40,7 @@ def about_fit(record: Record) -> Iterator[str]:
     """Warn of a corpus that does not fit the model or the parser, so that results mean little."""
     yield from _of_pieces(record)
     yield from _of_language(record)
+    yield from _of_targets(record)
 
 
 def _of_language(record: Record) -> Iterator[str]:
@@ -55,6 +57,21 @@ def _of_language(record: Record) -> Iterator[str]:
         yield (
             f"the corpus is in the language {language}, and the model reads "
             f"{listed(languages, 8)}, by its card. Score a model for {language}."
+        )
+
+
+def _of_targets(record: Record) -> Iterator[str]:
+    """Warn of targets that were cut by the tokenizer of sources, though models of the kind differ.
+
+    Marian has a tokenizer for each language: ``MarianTokenizer`` has both, others only one.
+    """
+    model = record.model
+    reads_targets = model.attention != ENCODER and not model.target_tokenizer
+    if reads_targets and model.model_type == "marian" and "Marian" not in model.tokenizer_class:
+        yield (
+            f"targets were cut into pieces by the tokenizer of the sources ({model.tokenizer_class}"
+            "), and models of this type have another one for targets: name it with "
+            "`target_tokenizer`, or heads look worse than they are"
         )
 
 

@@ -28,7 +28,9 @@ _OF_TABLE = (
     "beyond_high beyond_class class_low class_high answer assigned evidence specific"
 ).split()
 _OF_EACH = 3
-"""Rows of a screen beside the roles that the head has."""
+"""Most undecided roles on a screen, beside those that the head has."""
+_LEAST = 5
+"""Fewest roles on a screen, if there are as many: the next ones have other answers."""
 
 
 class ProfileFacts(ScoreLevel):
@@ -74,10 +76,10 @@ class HeadProfile(Result[AssignOptions, ProfileFacts]):
             f"{len(rows)} roles; {int(is_open.sum())} are undecided."
         )
         other_roles = having[having["beyond_distance"].isna()]
-        shown = pd.concat([having, rows[is_open][:_OF_EACH]]) if len(rows) > len(having) else having
-        if not len(shown):
-            shown = rows[:_OF_EACH]
-        yield self._grid(shown)
+        is_shown = (rows["answer"] == YES) | (is_open & (is_open.cumsum() <= _OF_EACH))
+        is_left = ~is_shown & rows["mean"].notna()
+        missing = max(_LEAST - int(is_shown.sum()), 0)
+        yield self._grid(rows[is_shown | (is_left & (is_left.cumsum() <= missing))])
         if having["beyond_distance"].notna().any() and len(other_roles):
             role = other_roles.iloc[0]
             yield (
@@ -99,7 +101,7 @@ class HeadProfile(Result[AssignOptions, ProfileFacts]):
             cells["Above same distance"] = f"{{beyond_distance{number}}}"
         if self.frame["beyond_class"].notna().any():
             cells["Above word class"] = f"{{beyond_class{number}}}"
-        cells |= {"Place": "{rank:.0f}", "Answer": "{told}"}
+        cells |= {"Place among heads": "{rank:.0f}", "Answer": "{told}"}
         told = [
             ", ".join(filter(None, (answer, evidence, "not specific" if specific == NO else "")))
             for answer, evidence, specific in rows[["answer", "evidence", "specific"]].to_numpy()
@@ -150,9 +152,10 @@ def _ranks(table: RoleTable) -> pd.Series[float]:
 def _sentences(scores: HeadScores, head: Head, rows: pd.DataFrame) -> Iterator[tuple[str, str]]:
     """Yield a typical sentence of the first role of pairs of the head, and of its first other.
 
-    There is none where the text cannot be read again.
+    A head without any role has one of its first role. There is none where the text cannot be read
+    again.
     """
-    having = rows[rows["assigned"]]
+    having = rows[rows["assigned"]] if rows["assigned"].any() else rows[:1]
     of_pairs = having["beyond_distance"].notna()
     for part in (having[of_pairs], having[~of_pairs]):
         for role in part["role"][:1]:

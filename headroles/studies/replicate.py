@@ -71,6 +71,12 @@ class ReplicationFacts(ScoreLevel):
     independent: bool
 
 
+_BETTING_ASKS_MORE = (
+    "Betting takes more documents than the tests of classify: roles that are *yes* in each set may "
+    "be missing here."
+)
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Replication(Result[ReplicateOptions, ReplicationFacts]):
     """In at least how many of k score sets each head has each role.
@@ -207,9 +213,12 @@ class Replication(Result[ReplicateOptions, ReplicationFacts]):
         arcs = self.groups.pairs
         has_arcs = rows["role"].isin(arcs).any()
         if not cells:
-            yield f"No head is shown to have a role in {every}."
+            yield f"No head is shown to have a role in {every}. {_BETTING_ASKS_MORE}"
         elif arcs and not has_arcs:
-            yield f"No head is shown to attend to grammatical partners in {every}."
+            yield (
+                f"No head is shown to attend to grammatical partners in {every}. "
+                f"{_BETTING_ASKS_MORE}"
+            )
         elif has_arcs and not self.facts["distance_margin"]:
             yield NOT_CONTROLLED
         if not self.facts["independent"]:

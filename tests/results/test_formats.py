@@ -254,7 +254,8 @@ def test_papers_get_names_values_answers_or_else_intervals(relations: RoleTable)
     assert first[:3] == [f"0-{numbers['head']}", words, f"{numbers['mean']:.2f}"]
     having = rows.where(only_assigned=True)
     header, first, *_ = cells(having.export("latex").decode())
-    assert header == ["{head}", "{role}", mean, r"{\shortstack[r]{beyond\\distance}}", "{interval}"]
+    its = r"{\shortstack[r]{its\\interval}}"
+    assert header == ["{head}", "{role}", mean, r"{\shortstack[r]{beyond\\distance}}", its]
     best = having.frame.nlargest(1, "beyond_distance").iloc[0]
     assert first[0] == f"{best['layer']}-{best['head']}"
     assert first[3:] == [

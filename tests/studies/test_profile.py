@@ -51,6 +51,7 @@ def test_the_screen_says_what_the_head_does(profile: HeadProfile) -> None:
         "adjective -> its noun",
         "object -> its verb",
         "neighbouring words",
+        "special tokens",
     ]
     assert str(other).startswith("Its strongest other use: neighbouring words (4.")
 

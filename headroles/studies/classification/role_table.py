@@ -126,6 +126,8 @@ class RoleGroups:
     others: list[str]
     are_arcs: bool
     """Whether all roles of pairs are arcs, rather than a user's own."""
+    own: list[str]
+    """The functions of a user that find other pairs."""
 
     @classmethod
     def from_roles(cls, roles: Sequence[RecordedRole], pairs: Collection[str]) -> RoleGroups:
@@ -139,6 +141,7 @@ class RoleGroups:
             single=single or [role.id for role in of_pairs],
             others=[name for name in ids if name not in {*pairs, *sums}],
             are_arcs=all(role.relation for role in of_pairs),
+            own=list(dict.fromkeys(role.function for role in of_pairs if role.function)),
         )
 
     @classmethod
@@ -595,7 +598,11 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         """The partners of words in roles of pairs: of arcs, of links, or of a user's own."""
         if self.scored.model.attention == CROSS and len(self.groups.pairs) == 1:
             return self.in_words(self.groups.pairs[0])
-        return "grammatical partners" if self.groups.are_arcs else "words of pairs"
+        if self.groups.are_arcs:
+            return "grammatical partners"
+        has_arcs = any(role.relation for role in self.known_roles(self.groups.pairs))
+        named = ["grammatical partners"] if has_arcs else []
+        return ", ".join([*named, *self.groups.own]) or "words of pairs"
 
     @property
     def beyond(self) -> Mapping[str, str]:

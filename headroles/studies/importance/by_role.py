@@ -85,7 +85,7 @@ class ByRoleOptions(RolesFromOptions, CorrectionOptions, GenerateOptions, RunOpt
     seed: Seed = 0
     """Seed of permutations and draws."""
     quick: bool = False
-    """A first answer in minutes: 99 draws and 64 examples at most."""
+    """A first answer in minutes: 64 examples, and 99 draws, or as many as can show one role."""
 
     @property
     def at_speed(self) -> Self:
@@ -225,6 +225,8 @@ def importance_by_role(model: Model, task: str | Path, options: ByRoleOptions) -
     having, heads = heads_by_role(table, run), run.heads
     if not having:
         raise UsageError(f"no head has a role in {options.roles_from}; there is nothing to compare")
+    if options.quick:  # as many draws as can show one role alone
+        options = replace(options, draws=max(options.draws, _enough_for_one(having, options)))
     keep_parts("by-role", options, run)
     units = [(head,) for head in heads]
     without_roles = run.n_passes(without_each(having.values(), run.shape))
@@ -268,12 +270,17 @@ def _translations(
     return compare_translations([*sets], translations, options, options)
 
 
+def _enough_for_one(having: Mapping[str, Sequence[Head]], options: ByRoleOptions) -> int:
+    """Return the number of draws with which one role alone can be shown after correction."""
+    return ceil(2 * len(having) / options.alpha) - 1
+
+
 def _warnings(
     having: Mapping[str, Sequence[Head]], heads: Sequence[Head], options: ByRoleOptions
 ) -> Iterator[str]:
     """Warn of roles that cannot be shown to matter by the loss without their heads."""
     enough = ceil(2 / options.alpha) - 1
-    enough_for_one = ceil(2 * len(having) / options.alpha) - 1
+    enough_for_one = _enough_for_one(having, options)
     if options.draws < enough:
         yield (
             f"{options.draws} draws give no p-value below {2 / (1 + options.draws):.2g}: nothing "
