@@ -263,7 +263,7 @@ def test_papers_get_names_values_answers_or_else_intervals(relations: RoleTable)
         f"{{[}}{best['beyond_low']:.2f}, {best['beyond_high']:.2f}]",
     ]
     without_answers = for_paper(rows.frame.drop(columns="answer"))
-    assert [*without_answers][2:5] == ["mean", "beyond_distance", "interval"]
+    assert [*without_answers][2:5] == ["mean", "beyond_distance", "its_interval"]
     assert "{role}" not in rows.where("syntactic:obj:to_governor").export("latex").decode()
 
 
