@@ -147,8 +147,8 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
             if len(of_step):
                 half = _rounded(float(np.median(of_step)))
                 yield (
-                    f"Evidence up to *{step}*: {half} examples show half of {len(of_step)} heads "
-                    "and roles whose pilot goes so far."
+                    f"Step *{step}*: {half} examples show it for half of the {len(of_step)} heads "
+                    "and roles that reach it in the pilot."
                 )
         yield "The means of the pilot are uncertain: take these numbers as lower bounds."
 

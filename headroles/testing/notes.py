@@ -178,10 +178,13 @@ def _skewed(hypotheses: Hypotheses, sides: int, certain: BoolArray | bool) -> st
     if not above + below:
         return ""
     n_tests = int(hypotheses.is_tested.sum())
-    counts = {"a change": above + below} if sides == 2 else {YES: above, NO: below}
-    (first, n), *rest = ((word, n) for word, n in counts.items() if n)
-    found = [f"{n} of {n_tests} tests may find {first}", *(f"{n} {word}" for word, n in rest)]
+    counts = {f"*{YES}*": above, f"*{NO}*": below}
+    if sides == 2:
+        counts = {"a change": above + below}
+    (first, n), *rest = ((answer, n) for answer, n in counts.items() if n)
+    found = f"{first} may come too easily in {n} of {n_tests} tests"
+    for answer, n in rest:
+        found += f", and {answer} in {n}"
     return (
-        f"Because scores are skewed, {' and '.join(found)} too easily. The column note names them. "
-        f"Add {hypotheses.units}."
+        f"Because scores are skewed, {found}. The column note names them. Add {hypotheses.units}."
     )

@@ -287,7 +287,7 @@ def test_each_step_of_evidence_is_planned_by_itself() -> None:
     assert past[0] > of_class[0]
     assert past[1] == of_class[1]
     assert np.isnan([of_class[2], past[2]]).all()
-    assert "Evidence up to *class*" in flat(plan)
+    assert "Step *class*:" in flat(plan)
     without = power_analysis(make_scores(values[..., :2], roles[:2])).frame
     assert without["examples_class"].isna().all()
 

@@ -94,7 +94,7 @@ _FIGURES = "headroles.studies.comparison.figures"
 SYNTACTIC = "grammatical partners"
 _COUNTED = ("Before", "Kept", "Lost", "Gained", "After", "Open")
 _MOST_NAMED = 4
-_OPEN = "Open: the head has the role in one model, but the data do not tell whether it changed."
+_OPEN = "Open: *yes* for one model alone, but the data do not tell whether the head changed."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -407,8 +407,8 @@ def _about_steps(rows: pd.DataFrame) -> str:
     if not farther + less:
         return ""
     return (
-        f"Evidence for a kept role goes farther after for {numbered(farther, 'head')}, less far "
-        f"for {less} (or is undecided)."
+        f"Of heads that kept a role, {farther} reach a further step of evidence after, and {less} "
+        "a nearer one, or are undecided there."
     )
 
 
@@ -473,9 +473,9 @@ def _named(changes: pd.DataFrame, shifts: RoleComparison, with_before: bool = Fa
         text = f"{row.layer}-{row.head} {shifts.in_words(row.role)}"
         if with_before:
             ends = f"{row.mean_before:{number}} to {row.mean_after:{number}}"
-            other = f"{row.answer_before} before"
+            other = f"*{row.answer_before}* before"
             if row.answer_before == YES:
-                other = f"{row.answer_after} after"
+                other = f"*{row.answer_after}* after"
             text += f" ({other}, {ends})"
         texts.append(text)
     more = len(texts) - _MOST_NAMED

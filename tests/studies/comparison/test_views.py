@@ -166,7 +166,7 @@ def test_the_summary_counts_and_names_roles_once() -> None:
     total = np.sum([[*map(int, row[1:])] for row in grid.rows], axis=0)
     assert total[2:4].tolist() == [lost, gained]
     assert total[0] + total[4] == 2 * total[1] + lost + gained + total[5]
-    now = f"{first['answer_after']} after"
+    now = f"*{first['answer_after']}* after"
     ends = [f"{first[name]:.1f}" for name in ("mean_before", "mean_after")]
     assert f"{first['head']} subject -> its verb ({now}, {' to '.join(ends)})" in flat(of_arcs)
     shown, n_changed = flat(of_arcs), rows["changed"].sum()
