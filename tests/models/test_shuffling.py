@@ -31,7 +31,10 @@ SHARING = tuple(
 """Families of which the small models have heads that share keys."""
 FIXED = {*SHARING, *ONE_MODULE, *(kind for kind in PROJECTED if paths_of(kind).positions)}
 MOVABLE = tuple(kind for kind in PROJECTED if kind not in FIXED)
-ONE_LAYER = dict.fromkeys(("num_hidden_layers", "n_layers", "num_layers", "encoder_layers"), 1)
+ONE_LAYER = {
+    **dict.fromkeys(("num_hidden_layers", "n_layers", "num_layers", "encoder_layers"), 1),
+    "attention_types": [[["global"], 1]],
+}
 
 
 def weights_of(model: PreTrainedModel) -> list[tuple[float, ...]]:
@@ -53,7 +56,8 @@ def test_every_head_keeps_its_weights_in_another_place(kind: str) -> None:
 def test_the_order_of_heads_in_a_layer_changes_no_output(kind: str) -> None:
     """Outputs of heads are summed: with one layer, a model computes what it computed before."""
     known = {**COMMON, **CONFIGS[kind]}
-    model = make_model(kind, **{name: n for name, n in ONE_LAYER.items() if name in known})
+    one_layer = {name: n for name, n in ONE_LAYER.items() if known.get(name) is not None}
+    model = make_model(kind, **one_layer)
     randomise_biases(model, 0.1)
     with torch.inference_mode():
         before = model(**INPUTS)[0]
