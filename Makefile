@@ -33,7 +33,7 @@ test: $(VENV)/.test lint
 
 # The share of the package that the tests run; below `fail_under` in pyproject.toml it is an error.
 coverage: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs --cov tests headroles
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs tests headroles --cov
 
 # What a processor does not have is ignored, and the best that it has is taken.
 PROCESSORS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 ATEN_CPU_CAPABILITY=avx512 \
