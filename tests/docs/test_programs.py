@@ -25,6 +25,7 @@ WITH_COMMAND_LINE = [one for one in programs() if "\nif __name__ == " in source_
 PAGES = [
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
+    *sorted((REPOSITORY / "docs" / "studies").glob("*.sh")),
 ]
 
 
