@@ -116,7 +116,7 @@ class HeadProfile(Result[AssignOptions, ProfileFacts]):
 
 def profile_head(scores: HeadScores, head: Head, options: AssignOptions) -> HeadProfile:
     """Return the roles of a head, tested among all heads as `assign_roles` does."""
-    table = assign_roles(scores, options=options.as_group(AssignOptions))
+    table = assign_roles(scores, options=options)
     layer, number = map(int, head)
     ranked = table.frame.assign(rank=_ranks(table))
     rows = ranked[(ranked["layer"] == layer) & (ranked["head"] == number)]

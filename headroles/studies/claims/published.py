@@ -315,8 +315,8 @@ def cross_heads_needed(measured: Measured) -> Finding:
         rng = np.random.default_rng([seed, draw])
         sets += [as_many(task.heads[kind], chosen, rng) for kind, chosen in pruned.items()]
     by_draw = task.rises(sets).reshape(-1, len(pruned))
-    others = [place for place, kind in enumerate(pruned) if kind != CROSS]
-    effect, *control = by_draw[:, list(pruned).index(CROSS)] - by_draw[:, others].max(axis=1)
+    without_cross = [place for place, kind in enumerate(pruned) if kind != CROSS]
+    effect, *control = by_draw[:, list(pruned).index(CROSS)] - by_draw[:, without_cross].max(axis=1)
     return Finding(float(effect), float(np.mean(control)), int((~task.first).sum()), "examples")
 
 

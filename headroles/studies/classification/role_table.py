@@ -601,8 +601,10 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         if self.groups.are_arcs:
             return "grammatical partners"
         has_arcs = any(role.relation for role in self.known_roles(self.groups.pairs))
-        named = ["grammatical partners"] if has_arcs else []
-        return ", ".join([*named, *self.groups.own]) or "words of pairs"
+        partners = list(self.groups.own)
+        if has_arcs:
+            partners.insert(0, "grammatical partners")
+        return ", ".join(partners) or "words of pairs"
 
     @property
     def beyond(self) -> Mapping[str, str]:

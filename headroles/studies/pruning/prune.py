@@ -489,8 +489,8 @@ def write_without(
     if before is not None and tested is not None and before.translations is not None:
         written = translations_without(tested, [removed], options)  # as without them, in one class
         both = before.translations.followed_by(written)
-        named = f"{len(removed)} heads"
-        facts["translations"] = compare_translations([named], both, options)
+        names = [f"{len(removed)} heads"]
+        facts["translations"] = compare_translations(names, both, options)
     remove = zero_heads if zeroed else remove_rows
     remove(encoder.sites, removed)
     measured: dict[str, Any] = {"measured_on": "", "before": {}, "after": {}, "loss_change": None}
