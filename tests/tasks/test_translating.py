@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import sacrebleu
 import torch
 import transformers as hf
+from tokenizers import normalizers
 
 import headroles as hr
 from headroles.errors import UsageError
+from headroles.models.loading.saved_models import PrunedModel
 from headroles.studies.removals import without_each
 from headroles.tasks.options import GenerateOptions, RunOptions
 from headroles.tasks.running import TaskRun, open_run
@@ -23,6 +26,7 @@ from tests.commands import run_well
 from tests.conftest import make_tokenizer
 from tests.models.test_tokenizers import marian
 from tests.rounding import near
+from tests.studies.alignment.test_align import write
 from tests.tasks.test_writing import PAIRS, hooked, make_translator, read
 from tests.tasks.test_writing import folder as folder
 from tests.tasks.test_writing import pairs as pairs
@@ -220,3 +224,56 @@ def test_the_tokenizer_of_targets_is_saved(tmp_path: Path) -> None:
     text = "the dog in the house"
     assert after(text_target=text)["input_ids"] == before(text_target=text)["input_ids"]
     assert after(text)["input_ids"] == before(text)["input_ids"]
+
+
+def of_cats() -> Any:
+    """A tokenizer of targets that does not know a dog from a cat, as that of sources does."""
+    tokenizer = make_tokenizer()
+    backend = tokenizer.backend_tokenizer
+    backend.normalizer = normalizers.Sequence(
+        [normalizers.BertNormalizer(lowercase=True), normalizers.Replace("dog", "cat")]
+    )
+    return tokenizer
+
+
+@pytest.mark.parametrize("task", [True, False])
+def test_another_tokenizer_of_targets_is_saved_with_a_smaller_model(
+    translator: Path, pairs: Path, tmp_path: Path, task: bool
+) -> None:
+    of_cats().save_pretrained(tmp_path / "cats")
+    hr.prune_heads(
+        translator,
+        tmp_path / "small",
+        task=pairs if task else None,
+        attention="cross",
+        order="random",
+        keep=3,
+        target_tokenizer=tmp_path / "cats",
+    )
+    hr.prune_heads(tmp_path / "small", tmp_path / "smaller", order="random", keep=8)
+    pair = hr.read_bitext(write(tmp_path, [("a cat", "the dog is in the cat", "0-1")]))
+    for name in ("small", "smaller"):
+        folder = tmp_path / name
+        found, named, other = (
+            hr.align_words(folder, pair, links_of="0-0", **options)
+            for options in (
+                {},
+                {"target_tokenizer": tmp_path / "cats"},
+                {"target_tokenizer": translator},
+            )
+        )
+        pd.testing.assert_frame_equal(found.frame, named.frame)
+        assert not found.frame.equals(other.frame)
+        assert found.record.model.target_tokenizer == str(folder)
+        targets = PrunedModel.load(folder).target_tokenizer
+        assert targets is not None
+        assert targets("the dog")["input_ids"] == make_tokenizer()("the cat")["input_ids"]
+
+
+def test_a_tokenizer_of_targets_in_python_is_not_saved(translator: Path, tmp_path: Path) -> None:
+    (tmp_path / "pieces").mkdir()
+    marian(tmp_path / "pieces").save_pretrained(tmp_path / "targets")
+    options = {"order": "random", "keep": 8, "target_tokenizer": tmp_path / "targets"}
+    pruning = hr.prune_heads(translator, tmp_path / "small", **options)
+    assert "is not saved with the model: pass it as target_tokenizer" in str(pruning)
+    assert not [*(tmp_path / "small").glob("target-*")]

@@ -41,6 +41,7 @@ from headroles.models.heads.stack import Stack, find_stack
 from headroles.models.loading.folders import languages_of
 from headroles.models.loading.targets import (
     TargetTokenizer,
+    load_for_targets,
     target_of,
     target_of_own,
     with_languages,
@@ -98,6 +99,8 @@ class LoadedModel:
     """Alignment of word pieces that no tokenizer makes."""
     target: TargetTokenizer | None = None
     """How targets are cut, if the decoder of an encoder-decoder runs."""
+    own_for_targets: PreTrainedTokenizerBase | None = None
+    """The tokenizer of targets as it was loaded, if it is not that of the model."""
     several: tuple[Stack, ...] = ()
     """Layers of several kinds of attention whose heads are looked at, as `with_heads_of` counts."""
 
@@ -240,11 +243,12 @@ def load_encoder(
     limits = (stack.longest_input, limit_of(tokenizer))
     read = stack.base if head == ENCODER else network
     tokenizer = with_languages(tokenizer, of)
+    own = load_for_targets(source, options, of.target_tokenizer)
     fit = fit_to_words if head == ENCODER else without_dropout
     return LoadedModel(
         attention=stack,
         tokenizer=fit(tokenizer),
-        target=target_of(stack, tokenizer, options, of, fit) if stack.takes_targets else None,
+        target=target_of(stack, tokenizer, own, of, fit) if stack.takes_targets else None,
         max_tokens=min(int(limit) for limit in limits if limit is not None),
         takes_token_types=not stack.takes_targets and _takes_token_types(stack.base, tokenizer),
         description=RecordedModel(
@@ -257,10 +261,11 @@ def load_encoder(
             config_sha256=config_digest(read.config),
             tokenizer=tokenizer.name_or_path,
             tokenizer_class=type(tokenizer).__name__,
-            target_tokenizer=_named(of.target_tokenizer),
+            target_tokenizer=_named(own),
             languages=languages_of(source),
             warnings=doubts,
         ),
+        own_for_targets=own,
     )
 
 

@@ -20,6 +20,7 @@ from headroles.errors import StorageError
 from headroles.models.families import quiet_transformers
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.folders import foreign_weights
+from headroles.models.loading.targets import SAVED, save_for_targets
 from headroles.record import Record
 from headroles.results.stored import MODEL_KINDS, Claimed, Stored, new_folder, write_together
 from headroles.wording import in_one_line, listed
@@ -27,17 +28,21 @@ from headroles.wording import in_one_line, listed
 _FILES = (
     *("config.json", "generation_config.json", "*.safetensors", "*.safetensors.index.json"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"),
-    *("vocab.txt", "vocab.json", "merges.txt", "*.model", "*.spm"),
+    *("vocab.txt", "vocab.json", "merges.txt", "*.model", "*.spm", f"{SAVED}*"),
 )
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ChangedModel(Stored):
-    """A changed model with its tokenizer; its folder can be given wherever a model can."""
+    """A changed model with its tokenizer; its folder can be given wherever a model can.
+
+    ``target_tokenizer`` is the tokenizer of targets of an encoder-decoder, if that is another one.
+    """
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     record: Record
+    target_tokenizer: PreTrainedTokenizerBase | None = None
 
     @classmethod
     def file_names(cls) -> Sequence[str]:
@@ -52,6 +57,8 @@ class ChangedModel(Stored):
             with quiet_transformers():
                 self.model.save_pretrained(folder)
                 self.tokenizer.save_pretrained(folder, save_jinja_files=False)
+                if self.target_tokenizer is not None:
+                    save_for_targets(self.target_tokenizer, folder)
         except SafetensorError as error:  # such as a full disk
             raise StorageError(f"{folder} cannot be written: {in_one_line(error)}") from error
         written = sorted(set(folder.iterdir()) - before)
@@ -74,7 +81,7 @@ class ChangedModel(Stored):
     def read_files(cls, folder: Path, record: Record) -> Self:
         """Read the model and its tokenizer."""
         loaded = load_encoder(folder, head=None)
-        return cls(loaded.model, loaded.tokenizer, record)
+        return cls(loaded.model, loaded.tokenizer, record, loaded.own_for_targets)
 
 
 @dataclass(frozen=True, repr=False, eq=False)

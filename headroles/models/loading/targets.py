@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from transformers import FSMTTokenizer, PreTrainedTokenizerBase
@@ -12,6 +15,7 @@ from transformers import FSMTTokenizer, PreTrainedTokenizerBase
 from headroles.encoding import Targets
 from headroles.errors import ModelError, UsageError
 from headroles.models.heads.stack import Stack
+from headroles.models.loading.folders import local_folder
 from headroles.models.loading.tokenizers import (
     check_tokenizer,
     fit_to_words,
@@ -22,6 +26,8 @@ from headroles.models.options import ModelOptions, TargetOptions
 
 _WRAPS = ("mbart", "plbart")
 """Models whose decoders begin with the last piece of the target, its language."""
+SAVED = "target-"
+"""Beginning of the names of files of a tokenizer of targets, beside a model and its tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +68,69 @@ def with_languages(
     return tokenizer
 
 
+def load_for_targets(
+    source: str | Path, options: ModelOptions, given: Any
+) -> PreTrainedTokenizerBase | None:
+    """Load the ``given`` tokenizer of targets, or the one that is saved beside the model.
+
+    None if targets are cut by the tokenizer of the model.
+    """
+    place = source if given is None else given
+    folder = local_folder(place) if isinstance(place, str | Path) and place else None
+    if folder is not None and any(folder.glob(f"{SAVED}*")):
+        return _saved_in(folder, options)
+    return None if given is None else load_tokenizer(given, options)
+
+
+def _saved_in(folder: Path, options: ModelOptions) -> PreTrainedTokenizerBase:
+    """Load the tokenizer of targets that `save_for_targets` wrote into a folder."""
+    with TemporaryDirectory() as place:
+        for file in folder.glob(f"{SAVED}*"):
+            shutil.copyfile(file, Path(place, file.name.removeprefix(SAVED)))
+        tokenizer = load_tokenizer(place, options)
+    tokenizer.name_or_path = str(folder)
+    return tokenizer
+
+
+def save_for_targets(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write a tokenizer of targets into the folder of a model; none in Python only.
+
+    Such a one reads its files again after it is loaded, by the names that they were saved by.
+    """
+    if tokenizer.is_fast:
+        with TemporaryDirectory() as place:
+            tokenizer.save_pretrained(place, save_jinja_files=False)
+            for file in Path(place).iterdir():
+                shutil.copyfile(file, folder / f"{SAVED}{file.name}")
+
+
+def about_saved(tokenizer: PreTrainedTokenizerBase | None) -> list[str]:
+    """Warn of a tokenizer of targets that `save_for_targets` does not write."""
+    if tokenizer is None or tokenizer.is_fast:
+        return []
+    return [
+        f"the tokenizer of targets, {tokenizer.name_or_path}, has no tokenizer.json and is not "
+        "saved with the model: pass it as `target_tokenizer` there too"
+    ]
+
+
 def target_of(
     stack: Stack,
     tokenizer: PreTrainedTokenizerBase,
-    options: ModelOptions,
+    own: PreTrainedTokenizerBase | None,
     of: TargetOptions,
     fit: Callable[[PreTrainedTokenizerBase], PreTrainedTokenizerBase],
 ) -> TargetTokenizer:
-    """Return the tokenizer of the targets of a model: its own for targets, or that of ``of``.
+    """Return the tokenizer of the targets of a model: its ``own`` for targets, or ``tokenizer``.
 
     ``fit`` makes it one of words, or of texts.
 
     Raises ModelError for a model that names no first token of targets, UsageError for a tokenizer
     of several languages without that of targets, and TokenizerError as `load_encoder`.
     """
-    target = _tokenizer_of_targets(tokenizer, options, of)
+    if own is not None:
+        tokenizer = with_languages(own, of) if hasattr(own, "tgt_lang") else own
+    target = _in_target_mode(tokenizer)
     check_tokenizer(target, stack.whole, str(target.name_or_path))
     config: Any = stack.whole.config
     start = None if config.model_type in _WRAPS else config.decoder_start_token_id
@@ -98,29 +152,26 @@ def target_of_own(
     Inputs of the decoder begin with the first special token that the tokenizer has of those that
     begin a text, are padding, classify a text, or end it.
     """
-    target = _tokenizer_of_targets(tokenizer, options, of)
+    own = load_for_targets("", options, of.target_tokenizer)
+    target = _in_target_mode(tokenizer if own is None else own)
     names = ("bos", "pad", "cls", "eos")
     token_ids = (getattr(target, f"{name}_token_id", None) for name in names)
     start = next((number for number in token_ids if number is not None), 0)
     return TargetTokenizer(fit_to_words(target), Targets(start, of.target_rows == "output"))
 
 
-def _tokenizer_of_targets(
-    tokenizer: PreTrainedTokenizerBase, options: ModelOptions, of: TargetOptions
-) -> PreTrainedTokenizerBase:
-    if of.target_tokenizer is not None:
-        target = load_tokenizer(of.target_tokenizer, options)
-    else:
-        target = copy.deepcopy(tokenizer)
-        if isinstance(target, FSMTTokenizer):  # it reads texts by the vocabulary of sources
-            target.encoder = {piece: number for number, piece in target.decoder.items()}
-            target.src_lang = target.tgt_lang
-        if hasattr(target, "tgt_lang") and target.tgt_lang is None:
-            raise UsageError(
-                f"the tokenizer {tokenizer.name_or_path} is one of several languages; pass "
-                "`source_language` and `target_language`"
-            )
-        switch: Any = getattr(target, "_switch_to_target_mode", None)
-        if switch is not None:
-            switch()
+def _in_target_mode(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return a copy of a tokenizer that cuts targets, where it has ways of its own for these."""
+    target = copy.deepcopy(tokenizer)
+    if isinstance(target, FSMTTokenizer):  # it reads texts by the vocabulary of sources
+        target.encoder = {piece: number for number, piece in target.decoder.items()}
+        target.src_lang = target.tgt_lang
+    if hasattr(target, "tgt_lang") and target.tgt_lang is None:
+        raise UsageError(
+            f"the tokenizer {tokenizer.name_or_path} is one of several languages; pass "
+            "`source_language` and `target_language`"
+        )
+    switch: Any = getattr(target, "_switch_to_target_mode", None)
+    if switch is not None:
+        switch()
     return target

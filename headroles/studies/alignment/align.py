@@ -161,7 +161,8 @@ class WordAlignment(Result[AlignOptions, AlignFacts]):
     ``linked`` is the share of target words with a link, ``confidence`` the mean over target words
     of the largest attention to a source word. ``precision``, ``recall``, ``f1`` and the alignment
     error rate ``aer`` (Och and Ney 2003) are over all links of the ``n`` pairs that the bitext
-    aligns; they are NaN without. ``ci_low`` and ``ci_high`` are the interval of ``aer``.
+    aligns; they are NaN without, and for heads that were removed. ``ci_low`` and ``ci_high`` are
+    the interval of ``aer``.
 
     ``gain`` is the error rate of the diagonal less that of the head, and ``answer`` says whether
     the head makes fewer errors. ``lead`` is the error rate of the best other head less that of this
@@ -353,7 +354,7 @@ def align_words(model: Model, corpus: AnyCorpus, options: AlignOptions) -> WordA
     with shown_in_notebooks(options) as options:
         _check_file(options.write_links)
         with _opened(model, corpus, options) as reader:
-            _check_heads(options.links_of, reader.shape)
+            _check_heads(options.links_of, reader)
             return _aligned(reader, options)
 
 
@@ -390,8 +391,9 @@ def _opened(model: Model, corpus: AnyCorpus, options: AlignOptions) -> Iterator[
 
 def _aligned_pairs(reader: PairReader, counts: LinkCounts, options: AlignOptions) -> AlignedPairs:
     clusters = clusters_in(reader.clusters, options)
-    in_second = in_second_half(reader.clusters)
-    return AlignedPairs.from_counts(_labels(reader.shape), counts, clusters, in_second)
+    in_second, labels = in_second_half(reader.clusters), _labels(reader.shape)
+    absent = _absent(labels, reader.remaining)
+    return AlignedPairs.from_counts(labels, counts, clusters, in_second, absent)
 
 
 def _check_links(corpus: PreparedCorpus) -> None:
@@ -415,20 +417,29 @@ def _check_file(out: str | None) -> None:
         raise StorageError(f"{folder}, the folder for the links, does not exist; make it first")
 
 
-def _check_heads(heads: Sequence[Head] | None, shape: tuple[int, int]) -> None:
-    """Raise UsageError for a head that the model does not have."""
+def _check_heads(heads: Sequence[Head] | None, reader: PairReader) -> None:
+    """Raise UsageError for a head that the model does not have, and for a model without heads."""
+    if not any(reader.remaining):
+        raise UsageError("all heads of cross-attention are removed; take a model that has some")
     for head in heads or ():
-        if not all(0 <= place < size for place, size in zip(head, shape, strict=True)):
+        if not all(0 <= place < size for place, size in zip(head, reader.shape, strict=True)):
+            layers, n_heads = reader.shape
             raise UsageError(
-                f"the model has no cross-attention head {head_name(head)}; it has {shape[0]} "
-                f"layers of {shape[1]} heads, from 0-0"
+                f"the model has no cross-attention head {head_name(head)}; it has {layers} "
+                f"layers of {n_heads} heads, from 0-0"
+            )
+        if head[1] not in reader.remaining[head[0]]:
+            raise UsageError(
+                f"the cross-attention head {head_name(head)} was removed from the model; name "
+                "another one"
             )
 
 
 def _aligned(reader: PairReader, options: AlignOptions) -> WordAlignment:
     """Count links, test them, and read the best heads together."""
     counts = reader.count_heads()
-    pairs, shares = _aligned_pairs(reader, counts, options), shares_of(counts)
+    pairs = _aligned_pairs(reader, counts, options)
+    shares = shares_of(counts, pairs.absent)
     labels, clusters = pairs.labels, clusters_in(reader.clusters, options)
     chosen = [*_chosen(pairs, options.top)]
     links_of = _links_of(labels, pairs, shares, options)
@@ -473,6 +484,15 @@ def _labels(shape: tuple[int, int]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["measure", "layer", "head"])
 
 
+def _absent(labels: pd.DataFrame, remaining: Sequence[Sequence[int]]) -> frozenset[int]:
+    """Return the columns of heads that were removed from the model, and of layers without any."""
+    present = [{WHOLE_LAYER, *heads} if heads else set() for heads in remaining]
+    places = zip(labels["layer"], labels["head"], strict=True)
+    return frozenset(
+        column for column, (layer, head) in enumerate(places) if head not in present[layer]
+    )
+
+
 class _Chosen(NamedTuple):
     """The best heads by a measure for a half, 1 or 2, chosen on the other half."""
 
@@ -510,6 +530,7 @@ def _links_of(
         columns = pairs.best(measure, np.ones(len(pairs.errors.of), dtype=bool))
     else:
         is_head = (labels["measure"] == measure) & (labels["head"] != WHOLE_LAYER)
+        is_head[[*pairs.absent]] = False
         ranked = np.argsort(-shares["confidence"], kind="stable")
         columns = [column for column in ranked.tolist() if is_head[column]]
     return HeadSet(measure, _heads_at(labels, columns[: options.top]))

@@ -83,7 +83,8 @@ class AlignedPairs:
     """The errors of all heads and layers in pairs that the bitext aligns.
 
     ``labels`` has the measure, layer and head of each column of ``errors``; ``diagonal`` has one
-    column. ``clusters`` (n,) are those of the pairs, None for independent pairs.
+    column. ``clusters`` (n,) are those of the pairs, None for independent pairs. Heads of the
+    ``absent`` columns were removed from the model, and are compared with nothing.
     """
 
     labels: pd.DataFrame
@@ -91,6 +92,7 @@ class AlignedPairs:
     diagonal: Errors
     clusters: IndexArray | None
     halves: Halves
+    absent: frozenset[int] = frozenset()
 
     @classmethod
     def from_counts(
@@ -99,6 +101,7 @@ class AlignedPairs:
         counts: LinkCounts,
         clusters: IndexArray | None,
         in_second: BoolArray,
+        absent: frozenset[int],
     ) -> AlignedPairs:
         """Choose the aligned pairs among those that were counted."""
         there = counts.has_links
@@ -109,11 +112,13 @@ class AlignedPairs:
             Errors.from_counts(counts.diagonal[there], sure),
             None if clusters is None or not there.any() else clusters[there],
             (~in_second[there], in_second[there]),
+            absent,
         )
 
     def tests(self, options: LevelOptions) -> dict[str, NDArray[Any]]:
         """Return error rates with intervals, tests and answers (C,), by the names of columns."""
         values, clusters = self.errors.values, self.clusters
+        values[:, [*self.absent]] = np.nan
         tests = Hypotheses.from_values(values, 0.0, size=_SHARE, clusters=clusters)
         limits = tests.intervals(options.alpha)
         return {
@@ -141,7 +146,7 @@ class AlignedPairs:
         kinds = [self.labels["measure"], self.labels["head"] == WHOLE_LAYER]
         by_best: dict[tuple[int, ...], FloatArray] = {}
         for group in self.labels.groupby(kinds).indices.values():
-            there = set(map(int, group))
+            there = set(map(int, group)) - self.absent
             for column in there if len(there) > 1 else ():
                 rest = there - {column}
                 best = tuple(next(k for k in ranking if k in rest) for ranking in ranked)
@@ -162,7 +167,8 @@ class AlignedPairs:
         """
         is_whole = self.labels["head"] == WHOLE_LAYER
         there = set(np.flatnonzero((self.labels["measure"] == measure) & (is_whole == of_layers)))
-        return [column for column in _ranked(self.errors.take(rows)) if column in there]
+        ranked = _ranked(self.errors.take(rows))
+        return [column for column in ranked if column in there - self.absent]
 
     def unseen_error(self, measure: str, of_layers: bool = False) -> float:
         """Return the error rate of the best head, or layer, each half chosen on the other one."""
@@ -218,8 +224,8 @@ def difference(
     return tests.moments.mean[0], limits.ci_low[0], limits.ci_high[0]
 
 
-def shares_of(counts: LinkCounts) -> dict[str, NDArray[Any]]:
-    """Return numbers of links and shares (C,), NaN where nothing is counted.
+def shares_of(counts: LinkCounts, absent: frozenset[int] = frozenset()) -> dict[str, NDArray[Any]]:
+    """Return numbers of links and shares (C,), NaN where nothing is counted, as of absent heads.
 
     ``precision`` is the share of links that are sure or possible, ``recall`` the share of sure ones
     that are found, and ``f1`` their harmonic mean; ``linked`` is the share of target words that
@@ -230,14 +236,15 @@ def shares_of(counts: LinkCounts) -> dict[str, NDArray[Any]]:
     precision = in_possible / _some(aligned)
     recall = in_sure / _some(counts.sure.sum())
     both = precision + recall
-    return {
-        "links": links.astype(np.int64),
+    shares = {
         "linked": links / _some(counts.words.sum()),
-        "confidence": counts.confidence,
         "precision": precision,
         "recall": recall,
         "f1": np.where(both == 0, 0.0, 2 * precision * recall / _some(both)),
     }
+    for share in shares.values():
+        share[[*absent]] = np.nan
+    return {"links": links.astype(np.int64), "confidence": counts.confidence, **shares}
 
 
 def _some(number: Any) -> FloatArray:

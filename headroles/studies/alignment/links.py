@@ -120,11 +120,11 @@ class LinkReader:
         layers: list[list[Choices]] = [[] for _ in MEASURES]
 
         def take(layer: int, weights: Tensor) -> None:
-            weights = weights.float()
-            whole = weights.mean(dim=1, keepdim=True)
+            weights, left = weights.float(), list(self.reader.remaining[layer])
+            whole = weights.sum(dim=1, keepdim=True) / max(1, len(left))
             by_weights = torch.cat([weights, whole], dim=1)
-            whole = self.norms.layer_norms(layer, weights)[:, None]
-            by_norms = torch.cat([self.norms.norms(layer, weights), whole], dim=1)
+            whole = self.norms.layer_norms(layer, weights[:, left])[:, None]
+            by_norms = torch.cat([self._norms(layer, weights), whole], dim=1)
             for place, taken in enumerate((by_weights, by_norms)):
                 layers[place].append(between.choose(between.words(taken)))
 
@@ -141,7 +141,7 @@ class LinkReader:
             weights = weights.float()
             wanted = {WEIGHTS: weights}
             if any(one.measure == NORMS for one in sets):
-                wanted[NORMS] = self.norms.norms(layer, weights)
+                wanted[NORMS] = self._norms(layer, weights)
             for place, one in enumerate(sets):
                 if heads := [head for number, head in one.heads if number == layer]:
                     added = wanted[one.measure][:, heads].sum(dim=1, keepdim=True)
@@ -150,6 +150,13 @@ class LinkReader:
 
         self.reader.read(between.inputs, take, [example.id for example in batch.examples])
         return between.choose(torch.cat([sums[place] for place in range(len(sets))], dim=1))
+
+    def _norms(self, layer: int, weights: Tensor) -> Tensor:
+        """Return norms (B, heads, Q, K), 0 for heads that were removed from the model."""
+        left = list(self.reader.remaining[layer])
+        norms = torch.zeros_like(weights)
+        norms[:, left] = self.norms.norms(layer, weights[:, left])
+        return norms
 
 
 class _Between:

@@ -56,6 +56,11 @@ class PairReader:
         """Numbers of layers and heads."""
         return self.links.reader.n_layers, self.links.reader.n_heads
 
+    @property
+    def remaining(self) -> tuple[tuple[int, ...], ...]:
+        """For each layer, its heads that were not removed from the model."""
+        return self.links.reader.remaining
+
     def count_heads(self) -> LinkCounts:
         """Count the links of all heads and whole layers, in the order of `LinkReader.by_heads`.
 

@@ -36,13 +36,15 @@ from headroles.models.heads.remaining import Head
 from headroles.models.heads.surgery import remove_rows, zero_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
+from headroles.models.loading.targets import about_saved
+from headroles.models.options import TargetOptions
 from headroles.options import Convert, Flag, Options, fields_of, path_text, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.record import Record
 from headroles.results.columns import FLAG, Axes, Column
 from headroles.results.result import OptionsOf, Result
-from headroles.results.shown import Grid, Shown
+from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import Claimed, write_together
 from headroles.studies.importance.importance import ABSOLUTE, values_of
 from headroles.studies.pruning.orders import Order, SelectionOptions, choose_heads, units_of
@@ -254,6 +256,7 @@ class WithoutHeads(Result[OptionsOf, F]):
                 "model, at the size and speed of the original."
             )
         yield self._kept_by_layer()
+        yield from map(Warned, self.record.warnings)
 
     def _kept_by_kind(self) -> Iterator[str]:
         """Say how many heads of each kind of attention stay, if there are several."""
@@ -405,7 +408,8 @@ def prune_heads(
                 opened = opened.over(file, reading) if opened else open_run(model, file, reading)
             runs.append(None if file is None else opened)
         run, tested, tuned = runs
-        encoder = opened.encoder if opened else load_encoder(model, options, head=None)
+        targets = TargetOptions(target_tokenizer=options.target_tokenizer)
+        encoder = opened.encoder if opened else load_encoder(model, options, None, targets)
         if opened is None and options.kinds:
             encoder = encoder.with_heads_of(options.kinds)
         check_generation(tested, options)
@@ -511,9 +515,11 @@ def write_without(
         model=structs.replace(encoder.description, **encoder.sites.description),
         options=options.record(),
         facts={"fine_tuning": None, **facts, **measured},
+        warnings=about_saved(encoder.own_for_targets),
     )
     result = kind(encoder.sites.rows.with_kinds(frame), record)
-    write_together(folder, [PrunedModel(network, encoder.tokenizer, record), result])
+    model = PrunedModel(network, encoder.tokenizer, record, encoder.own_for_targets)
+    write_together(folder, [model, result])
     return result
 
 

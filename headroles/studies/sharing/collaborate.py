@@ -239,6 +239,7 @@ def collaborate_heads(
     from headroles.models.heads.stack import find_stack
     from headroles.models.loading.encoder import load_encoder
     from headroles.models.loading.saved_models import CollaborativeModel
+    from headroles.models.loading.targets import about_saved
     from headroles.models.shared.sites import find_sites, install
     from headroles.tasks.running import open_run
 
@@ -284,9 +285,12 @@ def collaborate_heads(
             "passes": [_pass(fits, n) for n in LENGTHS if n <= encoder.max_tokens],
             "task": change,
         },
-        warnings=list(_warnings(frame, n_tokens, sites[0].maps.query.shape[2])),
+        warnings=[
+            *_warnings(frame, n_tokens, sites[0].maps.query.shape[2]),
+            *about_saved(whole.own_for_targets),
+        ],
     )
-    return CollaborativeModel(after, whole.tokenizer, table.record), table
+    return CollaborativeModel(after, whole.tokenizer, table.record, whole.own_for_targets), table
 
 
 def _check_sample(sample: Corpus | None, options: CollaborateOptions) -> None:

@@ -18,6 +18,10 @@ from transformers import PreTrainedModel
 import headroles as hr
 from headroles.errors import CorpusError, ModelSupportError, StorageError, UsageError
 from headroles.inference.ratios import ratio_values
+from headroles.models.heads.gates import HeadSites
+from headroles.models.heads.remaining import Head
+from headroles.models.heads.stack import find_stack
+from headroles.models.heads.surgery import remove_rows, zero_heads
 from headroles.report import draw_error_rates, draw_links
 from headroles.studies.alignment.align import AlignOptions, DrawnPair, WordAlignment
 from headroles.studies.alignment.evidence import WHOLE_LAYER, AlignedPairs, Errors, shares_of
@@ -290,6 +294,39 @@ def test_heads_together_are_their_average_and_batches_do_not_matter(
         chosen = first_choices(tokens, (attention[0, 1] + attention[1, 0]) / 2)
         links = sorted((s, t) for t, s in enumerate(chosen) if s != NO_LINK)
         assert line == " ".join(f"{s}-{t}" for s, t in links)
+
+
+@pytest.mark.parametrize("heads", [[(0, 1)], [(1, 0), (1, 1)]])
+def test_heads_of_a_smaller_model_are_those_of_the_full_size(
+    bitext: Path, heads: list[Head]
+) -> None:
+    """One head of a layer removed, or all, beside the model with zeros as their outputs."""
+    frames = []
+    for remove in (remove_rows, zero_heads):
+        model = make_model("bart")
+        remove(HeadSites(find_stack(model, "cross")), heads)
+        frames.append(align(model, bitext, top=2).frame.set_index(["measure", "layer", "head"]))
+        if remove is remove_rows:
+            with pytest.raises(UsageError, match="was removed from the model; name another one"):
+                align(model, bitext, links_of=heads)
+    counted = ["links", "linked", "precision", "recall", "aer"]
+    removed, zeroed = frames
+    lost = {layer for layer in (0, 1) if len({head for at, head in heads if at == layer}) == 2}
+    for measure, layer, head in removed.index:
+        row = removed.loc[measure, layer, head]
+        if (layer, head) in heads or (head == WHOLE_LAYER and layer in lost):
+            assert row[["linked", "precision", "aer", "gain", "lead"]].isna().all()
+            assert (row["answer"], row["leads"]) == ("untestable", "untestable")
+        elif (measure, head) != ("weights", WHOLE_LAYER):  # the mean of fewer heads
+            expected = zeroed.loc[measure, layer, head]
+            assert row[counted].tolist() == expected[counted].tolist()
+
+
+def test_a_model_without_cross_attention_is_refused(bitext: Path) -> None:
+    model = make_model("bart")
+    remove_rows(HeadSites(find_stack(model, "cross")), [(0, 0), (0, 1), (1, 0), (1, 1)])
+    with pytest.raises(UsageError, match="all heads of cross-attention are removed"):
+        align(model, bitext)
 
 
 def test_means_of_the_best_heads_are_counted_on_the_other_half(bitext: Path) -> None:
