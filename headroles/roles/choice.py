@@ -115,16 +115,18 @@ def choose_roles(
     score: Score,
     sentences: Iterable[Sentence] = (),
     is_causal: bool = False,
+    is_across: bool = False,
 ) -> tuple[Role, ...]:
     """Choose the roles to score, in the order of tables; each with its contrasts and measures.
 
     ``relations`` are the relations whose arcs are scored. ``sentences`` are the sentences of the
-    corpus, which some roles need. In a model that ``is_causal`` arcs have a direction more. Raises
+    corpus, which some roles need. In a model that ``is_causal`` arcs have a direction more; links
+    have contrasts of their own in attention that ``is_across``, from targets to sources. Raises
     UsageError for a name of no role, of a contrast, or of a group without any role here, and
     CorpusError if the corpus lacks the annotation of a role.
     """
     chosen_names = DEFAULT_GROUPS if options.roles is None else options.roles
-    context = Context(relations, score, sentences, is_causal)
+    context = Context(relations, score, sentences, is_causal, is_across)
     chosen: list[Role] = []
     for group, roles_of_group in ROLE_GROUPS.items():
         names = {name for name in chosen_names if name == ALL or name.partition(":")[0] == group}

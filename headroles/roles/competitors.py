@@ -30,7 +30,7 @@ import numpy as np
 
 from headroles.arrays import BoolArray, FloatArray, IntArray
 from headroles.role_names import BETWEEN, NEAR, NEAR_BACK
-from headroles.roles.batch import PaddedBatch, Scope
+from headroles.roles.batch import Scope
 from headroles.roles.contrasts import (
     beyond_offset,
     contrast_readout,
@@ -44,6 +44,7 @@ from headroles.roles.pairs import (
     pairs_in_reach,
 )
 from headroles.roles.role import Role
+from headroles.roles.rules import find_homes
 from headroles.roles.sieve import KeySets, SieveReadout
 from headroles.roles.weights import PairsOfExamples, spread
 from headroles.roles.word_classes import UPOS, Words, find_words
@@ -80,7 +81,7 @@ def find_competitors(scope: Scope, find: FindLinks, contrast: str, source: str) 
     attending, attended = np.concatenate([first, second]), np.concatenate([second, first])
     is_back = contrast == NEAR_BACK
     centre, partner = (attended, attending) if is_back else (attending, attended)
-    competes = _competing(batch, find, words, owners, centre, partner)
+    competes = _competing(scope, find, words, owners, centre, partner)
     if contrast == BETWEEN:
         place = np.arange(competes.shape[1])
         low, high = np.minimum(centre, partner), np.maximum(centre, partner)
@@ -102,22 +103,24 @@ def find_competitors(scope: Scope, find: FindLinks, contrast: str, source: str) 
 
 
 def _competing(
-    batch: PaddedBatch,
+    scope: Scope,
     find: FindLinks,
     words: Words,
     owners: IntArray,
     centre: IntArray,
     partner: IntArray,
 ) -> BoolArray:
-    """Mark (L, W) the words of the partner's class and sentence no farther from the centre."""
-    place = np.arange(words.classes.shape[1])
-    distance = np.abs(place - centre[:, None])
+    """Mark (L, W) the words of the partner's class and sentence no farther from the centre.
+
+    Between a source and a target, distances are from the word at the same part of the sentence.
+    """
+    place, home = np.arange(words.classes.shape[1]), find_homes(scope, owners, centre)
     competes: BoolArray = words.classes[owners] == words.classes[owners, partner][:, None]
-    competes &= words.sentences[owners] == words.sentences[owners, centre][:, None]
-    competes &= distance <= np.abs(partner - centre)[:, None]
-    competes &= ~batch.of(find.joined_words)[owners, centre, : len(place)]
-    # the centre itself is at no distance, and the partner is joined, unless across sentences
-    competes &= (distance > 0) & (place != partner[:, None])
+    competes &= words.sentences[owners] == words.sentences[owners, partner][:, None]
+    competes &= np.abs(place - home[:, None]) <= np.abs(partner - home)[:, None]
+    competes &= ~scope.batch.of(find.joined_words)[owners, centre, : len(place)]
+    # the partner may be joined in the tree of another sentence alone
+    competes &= (place != centre[:, None]) & (place != partner[:, None])
     return competes
 
 
@@ -161,16 +164,22 @@ def contrasts_of(role: Role, classes: str = UPOS) -> Iterator[Role]:
     assert pairs is None or isinstance(pairs, Pairs)
     if pairs is not None and pairs.find.is_across:
         return
-    meaning = {} if classes == UPOS else {"classes": classes}
-    for contrast, words in COMPETITORS.items():
-        yield contrast_with(
-            role,
-            contrast,
-            words=words,
-            needs=words,
-            sieve=pairs
-            and BeyondCompetitors(
-                pairs.find, pairs.labels, pairs.direction, contrast=contrast, classes=classes
-            ),
-            meaning=meaning,
-        )
+    for contrast in COMPETITORS:
+        yield beyond_competitors(role, contrast, classes)
+
+
+def beyond_competitors(role: Role, contrast: str, classes: str) -> Role:
+    """Return the contrast of a role of pairs with competitors; without a sieve if it has none."""
+    pairs, words = role.sieve, COMPETITORS[contrast]
+    assert pairs is None or isinstance(pairs, Pairs)
+    return contrast_with(
+        role,
+        contrast,
+        words=words,
+        needs=words,
+        sieve=pairs
+        and BeyondCompetitors(
+            pairs.find, pairs.labels, pairs.direction, contrast=contrast, classes=classes
+        ),
+        meaning={} if classes == UPOS else {"classes": classes},
+    )

@@ -5,8 +5,9 @@ sentence from 0. With pairs ``(one, other)``, the first word looks for the secon
 for the first in the role ``...:back``; with pairs ``{one, other}`` each looks for the other, in one
 role; with a set of places, every word of the sentence looks for the words in it. A function of two
 sentences takes both texts of a pair, and returns pairs of a word of the first text and a word of
-the second. Roles of pairs have the contrasts of those of arcs; across texts, one contrast with all
-other words of the other text that the layer can see.
+the second. Roles of pairs have the contrasts of those of arcs; across two texts of an encoder, one
+contrast with all other words of the other text that the layer can see, and between a source and a
+target those of aligned words.
 """
 
 from __future__ import annotations
@@ -106,13 +107,13 @@ def own_roles(name: str, context: Context, options: SyntacticOptions) -> Iterato
         yield Role(name, "words", words=name, function=name, sieve=sieve)
         return
     roles = _of_pairs(find, (name, f"{name}:back"), name)
-    yield from (*roles, *options.contrasts_of(roles, context.score))
+    yield from (*roles, *options.contrasts_of(roles, context))
 
 
 def same_roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     """Yield the roles of words that both texts of a pair have, in both directions."""
     roles = _of_pairs(Finder(SAME, same, kind=tuple), _SAME_IN_WORDS)
-    yield from (*roles, *options.contrasts_of(roles, context.score))
+    yield from (*roles, *options.contrasts_of(roles, context))
 
 
 def same(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:

@@ -33,13 +33,14 @@ class Context:
     """Setting that roles are made for: the scored relations, a score, and the corpus.
 
     ``sentences`` can be iterated any number of times. In a model that ``is_causal`` words see
-    earlier ones alone.
+    earlier ones alone; attention that ``is_across`` is from targets to their sources.
     """
 
     relations: tuple[str, ...]
     score: Score
     sentences: Iterable[Sentence] = ()
     is_causal: bool = False
+    is_across: bool = False
 
 
 @dataclass(frozen=True)

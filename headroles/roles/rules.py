@@ -213,17 +213,18 @@ def _in_view(
     return [left, right, nearer(homes, left, right)]
 
 
-def find_homes(scope: Scope, owners: IntArray, queries: IntArray) -> IntArray:
-    """Return the words that rules start from: those that attend.
+def find_homes(scope: Scope, owners: IntArray, words: IntArray) -> IntArray:
+    """Return the words that distances are measured from: the words themselves.
 
-    Between a source and a target these are the words of the source at the same part of the
-    sentence, from 0 for words that do not attend.
+    Between a source and a target these are the words of the other text at the same part of it.
     """
     if not scope.reach.is_across:
-        return queries
+        return words
     n_source, n_words = scope.batch.words_before[owners], scope.batch.n_words[owners]
-    place = (queries - n_source).clip(0)
-    homes: IntArray = (2 * place + 1) * n_source // (2 * (n_words - n_source))
+    is_target, n_target = words >= n_source, n_words - n_source
+    own, other = np.where(is_target, n_target, n_source), np.where(is_target, n_source, n_target)
+    place = words - np.where(is_target, n_source, 0)
+    homes: IntArray = (2 * place + 1) * other // (2 * own) + np.where(is_target, 0, n_source)
     return homes
 
 

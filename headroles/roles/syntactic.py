@@ -39,9 +39,9 @@ from headroles.role_names import (
 )
 from headroles.roles.batch import ATTENDING
 from headroles.roles.competitors import contrasts_of
+from headroles.roles.diagonal import contrasts_across
 from headroles.roles.pairs import BACK, EARLIER, FORTH, FindLinks, Link, Pairs
 from headroles.roles.role import ARCS, Context, OnlyFor, Role
-from headroles.roles.score import Score
 from headroles.roles.word_classes import UPOS, check_classes
 from headroles.wording import it_has, shortened
 
@@ -333,14 +333,17 @@ class SyntacticOptions(PresetOptions):
         """Whether roles of pairs are contrasted; those of the published preset are not."""
         return self.beyond_offset and not self.is_published
 
-    def contrasts_of(self, roles: Iterable[Role], score: Score) -> Iterator[Role]:
+    def contrasts_of(self, roles: Iterable[Role], context: Context) -> Iterator[Role]:
         """Yield the contrasts of roles of pairs.
 
         First choices have none, since they are compared with the best rule.
         """
-        if self.has_contrasts and not score.of_first_choice:
-            for role in roles:
-                yield from contrasts_of(role, self.classes)
+        if not self.has_contrasts or context.score.of_first_choice:
+            return
+        for role in roles:
+            is_across = isinstance(role.sieve, Pairs) and role.sieve.find.is_across
+            of_role = contrasts_across if context.is_across and is_across else contrasts_of
+            yield from of_role(role, self.classes)
 
 
 def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
@@ -362,7 +365,7 @@ def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:
     if options.columns:
         to_governor = (role for role in syntactic if role.id.endswith(ENDS[FORTH]))
         yield from map(_from_governor, to_governor)
-    yield from options.contrasts_of(filter(has_contrast, syntactic), context.score)
+    yield from options.contrasts_of(filter(has_contrast, syntactic), context)
 
 
 def _roles_of_relations(options: SyntacticOptions, context: Context) -> Iterator[Role]:

@@ -308,13 +308,13 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus, is_causal: bool) -> _
     """
     arcs, parts, sentences = _arcs_in_view(options, corpus)
     relations = choose_relations(options, corpus.record.scheme, arcs, parts, sentences)
-    roles = choose_roles(options, relations, SCORES[options.score], corpus, is_causal)
-    if options.attention == CROSS:
+    score, is_across = SCORES[options.score], options.attention == CROSS
+    roles = choose_roles(options, relations, score, corpus, is_causal, is_across)
+    if is_across:
         roles = tuple(replace(role, words=_words_across(role)) for role in roles)
     options.check_roles(roles)
-    if SCORES[options.score].of_first_choice:
-        across = options.attention == CROSS
-        roles = with_class_rules(roles, sentences, options.classes, across)
+    if score.of_first_choice:
+        roles = with_class_rules(roles, sentences, options.classes, is_across)
     controlled = roles if TREES in options.scored_controls else ()
     controls, n_without_tree = with_other_trees(controlled, sentences)
     return relations, roles + controls, n_without_tree

@@ -98,7 +98,7 @@ def test_all_is_every_group_after_the_default() -> None:
         *("position:-1", "position:+1", "position:+4", "self", "first", "duplicate", "induction"),
         *("punctuation", "rare"),
         *("same", "same:back", "same:beyond_offset", "same:back:beyond_offset"),
-        *("aligned", "aligned:beyond_offset"),
+        *("aligned", "aligned:beyond_offset", "aligned:near", "aligned:near:back"),
         *("confidence", "entropy", "entropy:share", "distance"),
     ]
 

@@ -46,6 +46,11 @@ PAIRS = [
     ("cats see the old dog that sleeps", "an old dog", "2-0 3-1 4-2"),
     ("the the the dog .", "the dog the .", "0-0 1p0 3-1 2-2 4-3"),
     ("eat !", "it eats it !", "0-1 0-2"),
+    (
+        "the cat , the dog , the bird .",
+        "the bird sees the dog and the cat .",
+        "6-0 7-1 3-3 4-4 0-6",
+    ),
 ]
 START = 2
 
@@ -83,6 +88,7 @@ class Pair:
         self.target = [START, *target[:-1]]
         self.source_words, of_target = words
         self.target_words = of_target if by_output else [-1, *of_target[:-1]]
+        self.texts = pair[0].split(), pair[1].split()
         links = [link.replace("p", "-p").split("-", 1) for link in pair[2].split()]
         self.links = [(int(one), int(other.strip("p")), "p" in other) for one, other in links]
         self.marks = [k for k, word in enumerate(pair[0].split()) if not word.isalpha()]
@@ -152,16 +158,44 @@ class Pair:
         sure = [(s, t) for s, t, is_possible in self.links if not is_possible]
         found["aligned"] = mean([of_word(t, [s]) for s, t in sure])
         if score != "hit":
-            found["aligned:beyond_offset"] = mean(
-                [self.contrast(weights, s, t, score, pieces, rows_of) for s, t in sure]
-            )
+            for contrast in ("beyond_offset", "near", "near:back"):
+                found[f"aligned:{contrast}"] = mean(
+                    [
+                        self.contrast(weights, s, t, contrast, score, pieces, rows_of)
+                        for s, t in sure
+                    ]
+                )
         return found
+
+    def controls(self, source: int, target: int, contrast: str) -> list[tuple[int, int]]:
+        """The pairs of words that a link is compared with, straight from the definitions."""
+        sources, targets = self.texts
+        if contrast == "beyond_offset":
+            return [
+                (s, t)
+                for s in range(len(sources))
+                for t in range(len(targets))
+                if s - t == source - target
+            ]
+        one, other = (targets, sources) if contrast == "near" else (sources, targets)
+        at, partner = (target, source) if contrast == "near" else (source, target)
+        home = int((at + 0.5) / len(one) * len(other))
+        rivals = [
+            k
+            for k, word in enumerate(other)
+            # without parts of speech, words are of one class and marks of another
+            if word.isalpha() == other[partner].isalpha()
+            and k != partner
+            and abs(k - home) <= abs(partner - home)
+        ]
+        return [(k, target) if contrast == "near" else (source, k) for k in rivals]
 
     def contrast(
         self,
         weights: NDArray[np.float64],
         source: int,
         target: int,
+        contrast: str,
         score: str,
         pieces: dict[int, list[int]],
         rows_of: dict[int, list[int]],
@@ -169,9 +203,8 @@ class Pair:
         joined = {(s, t) for s, t, _ in self.links}
         others = [
             (s, t)
-            for s in pieces
-            for t in rows_of
-            if s - t == source - target and (s, t) not in joined
+            for s, t in self.controls(source, target, contrast)
+            if s in pieces and t in rows_of and (s, t) not in joined
         ]
         if not others:
             return None
@@ -484,12 +517,32 @@ def test_screens_speak_of_source_and_target(bitext: Path, tmp_path: Path) -> Non
     assert "Each token of the target sees all of the source." in text
     assert "alignments of other pairs" in text
     assert "cross-attention of 2 layers x 2 heads" in text
-    assert "15 pairs, 15 documents" in " ".join(text.split())
+    assert "18 pairs, 18 documents" in " ".join(text.split())
     assert "aligned words of the source" in text
     assert "words of pairs" not in text
     found.save(tmp_path / "out")
     examples = find_examples(found.scores, (0, 0), "aligned", n=1)
     assert set(examples.frame["example"]) <= set(found.scores.ids)
+
+
+def test_the_nearest_word_of_a_class_has_no_positive_contrast(bitext: Path) -> None:
+    """A head that looks along the diagonal finds many aligned words, none past a nearer one."""
+    tokenizer = make_tokenizer()
+    arrays = []
+    for pair in PAIRS:
+        tokens = Pair(pair, tokenizer, by_output=False)
+        weights = np.zeros((1, 1, len(tokens.target), len(tokens.source)))
+        n_source, n_target = map(len, tokens.texts)
+        for row, word in zip(weights[0, 0], tokens.target_words, strict=True):
+            home = int((word + 0.5) / n_target * n_source) if word >= 0 else -1
+            row[[own == home for own in tokens.source_words]] = 1
+            row /= row.sum()
+        arrays.append(weights)
+    scores = score_attention(arrays, read_bitext(bitext), tokenizer, attention="cross")
+    found, near = (scores.column(name) for name in ("aligned", "aligned:near"))
+    assert np.nanmean(found) > 1.5
+    assert (near[~np.isnan(near)] <= WEIGHTS).all()
+    assert (near < 0).any()
 
 
 def between_units(pair: Pair, weights: NDArray[np.float64], is_cross: bool) -> Any:
@@ -702,5 +755,5 @@ def test_own_attention_of_pairs_is_checked(bitext: Path) -> None:
         scored(uniform_across, corpus, attention="cross", measure="norms")
     with pytest.raises(ModelError, match=r"must be \(2, 4, "):
         score_attention(
-            [np.ones((2, 4, 3, 3)) / 3] * 5, corpus, make_tokenizer(), attention="cross"
+            [np.ones((2, 4, 3, 3)) / 3] * len(PAIRS), corpus, make_tokenizer(), attention="cross"
         )

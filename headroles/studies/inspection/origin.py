@@ -32,7 +32,7 @@ from headroles.corpus.text import is_spacys_own
 from headroles.encoding import SPECIAL, AlignedEncoder, Cut, EncodedExample
 from headroles.errors import CorpusError, ModelError, UsageError
 from headroles.models.heads.remaining import Head
-from headroles.models.options import ENCODER, WEIGHTS, ModelOptions, TargetOptions
+from headroles.models.options import CROSS, ENCODER, WEIGHTS, ModelOptions, TargetOptions
 from headroles.options import CIRCUMSTANCE, Convert, Options, split_names
 from headroles.record import NO_MODEL, RecordedCorpus
 from headroles.roles import PaddedBatch, Role, RoleOptions, choose_roles, is_own
@@ -328,7 +328,8 @@ class Origin:
                     if example.id in by_id
                 }
             relations = tuple(recorded.get("relations") or ())
-            setting = self.scores.score, ready, self.scores.record.model.is_causal
+            model = self.scores.record.model
+            setting = self.scores.score, ready, model.is_causal, model.attention == CROSS
             chosen = choose_roles(role_options, relations, *setting) if names else ()
         words = {role.id: role.words for role in self.scores.roles}  # as of sources, or as renamed
         roles_made = {
