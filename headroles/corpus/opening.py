@@ -144,12 +144,13 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 _APPLIES_TO = {
     ArcsOptions: "files of tokens and arcs (.jsonl)",
     ConlluOptions: "treebanks, not to text",
-    BitextOptions: "bitexts (.bitext, or two files with `translations`)",
+    BitextOptions: "bitexts (files called .bitext, or two files with `translations`)",
     ParsingOptions: "text that is parsed",
     TextOptions: "plain text",
     PairsOptions: "tables",
 }
 _READ_BY: dict[type[Options], str] = {
+    BitextOptions: "translations",
     ParsingOptions: "parser",
     TextOptions: "parser",
     PairsOptions: "text_columns",

@@ -272,11 +272,14 @@ def _arcs_in_view(
     """
     if options.attention != DECODER:
         return corpus.relations, corpus.parts, corpus
-    targets = []
-    if corpus.relations:  # else translations have no trees
-        targets = [sentence for sentence in corpus if sentence.position % 2]
+    targets = _targets_in(corpus) if corpus.relations else []  # else they have no trees
     counts = count_arcs(targets)
     return counts.relations, counts.parts, targets
+
+
+def _targets_in(bitext: Iterable[Sentence]) -> list[Sentence]:
+    """Return the targets of a bitext, each of which follows its source."""
+    return [sentence for sentence in bitext if sentence.position % 2]
 
 
 _ACROSS = {
@@ -316,7 +319,8 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus, is_causal: bool) -> _
     if score.of_first_choice:
         roles = with_class_rules(roles, sentences, options.classes, is_across)
     controlled = roles if TREES in options.scored_controls else ()
-    controls, n_without_tree = with_other_trees(controlled, sentences)
+    lenders = _targets_in(sentences) if is_across and controlled else sentences
+    controls, n_without_tree = with_other_trees(controlled, lenders)
     return relations, roles + controls, n_without_tree
 
 

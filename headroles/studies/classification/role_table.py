@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from headroles.arrays import BoolArray
-from headroles.corpus import can_reopen
+from headroles.corpus import BITEXT, can_reopen
 from headroles.errors import UsageError
 from headroles.models.heads.remaining import Head
 from headroles.models.options import CROSS, ENCODER
@@ -772,6 +772,8 @@ def about_controls(table: RoleTable) -> Iterator[str]:
         return
     in_words = CONTROLS_IN_WORDS | _OF_ALIGNMENTS.get(table.scored.model.attention, {})
     counts, n_sentences = table.controls.iloc[0], table.scored.corpus.sentences
+    if table.scored.corpus.format == BITEXT:
+        n_sentences //= 2  # targets alone find one another
     unmatched = table.scored.facts.get("without_other_tree") or 0 if TREES in controls else 0
     if unmatched and unmatched == n_sentences:
         yield "Control: no sentence has as many words as another one, so trees cannot be swapped."
@@ -808,7 +810,7 @@ def about_level(
         over = f"its first choice is right in more than {limit:.0%} of cases"
         if offset_margin:
             points = f"{100 * offset_margin:g} points"
-            over += f" and, for grammatical partners, beats the best fixed offset by {points}"
+            over += f" and, for pairs of words, beats the best fixed offset by {points}"
     else:
         unit = f"{limit:g} in {score.name} score"
         if score.name == BIAS.name:
