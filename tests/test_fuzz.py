@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import commands, corpora, folders, go_through, lies, save_model
+from benchmarks.fuzz import bitexts, commands, corpora, folders, go_through, lies, save_model
 from benchmarks.fuzz.folders import make_results, try_model, try_result
 from benchmarks.fuzz.surfaces import MODULES, SURFACES
 from benchmarks.speeds import FIGURES, processor, slower
@@ -123,3 +123,15 @@ def test_figures_are_by_processor() -> None:
     figures = json.loads(FIGURES.read_text("utf-8"))
     assert "," in processor()
     assert all(ratio > 0 for of_one in figures.values() for ratio in of_one.values())
+
+
+@pytest.mark.parametrize(("surface", "outcome"), [("pairs", "scored"), ("crossing", "scored")])
+def test_pairs_and_attention_across(tmp_path: Path, surface: str, outcome: str) -> None:
+    outcomes = go_through(bitexts.SURFACES[surface].prepare(tmp_path), 60, seed=1)
+    assert 10 < outcomes[outcome] < 60
+
+
+def test_bitexts(tmp_path: Path) -> None:
+    outcomes = go_through(bitexts.SURFACES["bitexts"].prepare(tmp_path), 40, seed=1)
+    assert outcomes["HeadRolesError"] > 5
+    assert outcomes["classified"] + outcomes["aligned"] > 5

@@ -7,9 +7,18 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.fuzz import attention, commands, corpora, folders, go_through, lies, spacing
+from benchmarks.fuzz import (
+    attention,
+    bitexts,
+    commands,
+    corpora,
+    folders,
+    go_through,
+    lies,
+    spacing,
+)
 
-MODULES = (corpora, spacing, commands, folders, lies, attention)
+MODULES = (corpora, spacing, commands, folders, lies, attention, bitexts)
 SURFACES = {name: surface for each in MODULES for name, surface in each.SURFACES.items()}
 
 

@@ -119,8 +119,8 @@ def new_folder(
         is_costly = held == "scores" or (held in MODEL_KINDS and not saved & {*MODEL_KINDS})
         if is_costly and held not in saved:
             raise StorageError(
-                f"{folder} holds {held}, which a {kinds[-1].kind} would replace; "
-                "name another folder for it"
+                f"{folder} holds {held}, which would be replaced; name another folder for the "
+                f"{kinds[-1].kind}"
             )
     with storage.result_folder(folder, overwrite, resume, _names_of(kinds)) as staging:
         yield staging

@@ -99,7 +99,7 @@ DUPLICATE = (
 INDUCTION = (
     Role(
         "induction",
-        words="what followed an earlier copy of the token",
+        words="what followed an earlier copy",
         needs="tokens that occur twice",
         sieve=PairsOfTokens(after_copies),
     ),

@@ -282,22 +282,31 @@ def _targets_in(bitext: Iterable[Sentence]) -> list[Sentence]:
     return [sentence for sentence in bitext if sentence.position % 2]
 
 
-_ACROSS = {
-    "delimiter": "special tokens of the source",
-    "delimiter:cls": "the beginning of the source",
-    "delimiter:sep": "the end of the source",
-    "first": "the first token of the source",
-    "self": "the token at the same place",
-    "punctuation": "punctuation of the source",
+_WORDS = {
+    CROSS: {
+        "delimiter": "special tokens of the source",
+        "delimiter:cls": "the beginning of the source",
+        "delimiter:sep": "the end of the source",
+        "first": "the first token of the source",
+        "self": "the token at the same place",
+        "punctuation": "punctuation of the source",
+    },
+    DECODER: {
+        "delimiter": "special tokens of the target",
+        "delimiter:cls": "the beginning of the target",
+        "delimiter:sep": "the end of the target",
+        "first": "the first token of the target",
+        "punctuation": "punctuation of the target",
+    },
 }
-"""Words of roles whose keys are in a source."""
+"""Words of roles whose keys are in a source or in a target, by the attention."""
 
 
-def _words_across(role: Role) -> str:
-    """Return the words of a role whose keys are in a source; places are along the diagonal."""
-    if is_position(role.id):
-        return f"{role.words} of the source, from the same place"
-    return _ACROSS.get(role.id, role.words)
+def _words_of(role: Role, attention: str) -> str:
+    """Return the words of a role; across, places are along the diagonal."""
+    if attention == CROSS and is_position(role.id):
+        return f"{role.words}, from the diagonal"
+    return _WORDS.get(attention, {}).get(role.id, role.words)
 
 
 _Chosen: TypeAlias = tuple[tuple[str, ...], tuple[Role, ...], int]
@@ -313,8 +322,7 @@ def _choose(options: ScoreOptions, corpus: PreparedCorpus, is_causal: bool) -> _
     relations = choose_relations(options, corpus.record.scheme, arcs, parts, sentences)
     score, is_across = SCORES[options.score], options.attention == CROSS
     roles = choose_roles(options, relations, score, corpus, is_causal, is_across)
-    if is_across:
-        roles = tuple(replace(role, words=_words_across(role)) for role in roles)
+    roles = tuple(replace(role, words=_words_of(role, options.attention)) for role in roles)
     options.check_roles(roles)
     if score.of_first_choice:
         roles = with_class_rules(roles, sentences, options.classes, is_across)

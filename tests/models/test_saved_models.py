@@ -137,7 +137,7 @@ def test_weights_that_headroles_did_not_write_are_not_written_beside(
         ),
         (
             lambda folder: new_folder(folder, [Importance], overwrite=True),
-            "holds pruned model, which a importance would replace",
+            "holds pruned model, which would be replaced; name another folder for the importance",
         ),
     ],
 )

@@ -28,7 +28,7 @@ from headroles.models.heads.stack import find_stack
 from headroles.models.loading import rebuilt
 from headroles.models.loading.encoder import load_encoder
 from headroles.models.loading.tokenizers import encode as cut_words
-from headroles.models.loading.tokenizers import fit_to_words, read_tokenizer
+from headroles.models.loading.tokenizers import fit_to_words, load_tokenizer, read_tokenizer
 from headroles.models.options import ModelOptions, TargetOptions
 from headroles.word_starts import with_prefix_space
 from tests.conftest import SPECIALS, make_tokenizer
@@ -461,3 +461,9 @@ def test_a_file_with_the_steps_of_its_class_is_loaded_once(
     monkeypatch.setattr(rebuilt, "_texts_of", lambda _: pytest.fail("compared by texts"))
     tokenizer, warnings = read_tokenizer(tmp_path, ModelOptions())
     assert (type(tokenizer), warnings) == (hf.BertTokenizer, [])
+
+
+@pytest.mark.parametrize("asked", [["a"], 3, {"tokenizer": "x"}])
+def test_what_is_no_tokenizer_is_named(asked: object) -> None:
+    with pytest.raises(TokenizerError, match=r"is no tokenizer; give a folder, a hub id, or"):
+        load_tokenizer(asked, ModelOptions())  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ from headroles.models.loading.folders import local_folder, says_no_casing
 from headroles.models.loading.rebuilt import as_in_file
 from headroles.models.options import ModelOptions
 from headroles.word_starts import with_prefix_space
-from headroles.wording import listed, shortened
+from headroles.wording import as_given, listed, shortened
 
 _FILES = (
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model"),
@@ -60,6 +60,10 @@ def read_tokenizer(
     """Load a tokenizer as `load_tokenizer` does, with warnings about it."""
     if isinstance(source, PreTrainedTokenizerBase):
         return source, []
+    if source is not None and not isinstance(source, str | Path):
+        raise TokenizerError(
+            f"{as_given(source)} is no tokenizer; give a folder, a hub id, or a loaded tokenizer"
+        )
     if not source:
         raise TokenizerError("the model does not know its tokenizer; pass tokenizer=... with it")
     folder = local_folder(source)

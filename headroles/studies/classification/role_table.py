@@ -562,12 +562,14 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
 
     def _heads_grid(self) -> Iterator[Shown]:
         """Count the heads with each role, and those undecided; name roles that no head can have."""
-        score, rows, without = self.facts["score"], [], []
+        score, rows, without, is_absent = self.facts["score"], [], [], False
         cells = {"": "{layer}-{head}", " ": f"{{mean:{digits(score)}}}"}
         pairs, other_rows = self.strongest
         for words, count, strongest in self._targets(pairs, other_rows):
-            if not count.heads and not count.undecided and not words.startswith(" "):
-                without.append(words)
+            if not words.startswith(" "):  # else a step, which goes with its role
+                is_absent = not count.heads and not count.undecided
+                without += [words] if is_absent else []
+            if is_absent:
                 continue
             which = named_heads(count.heads, self.scored.model.layers)
             if not count.heads:
