@@ -305,7 +305,7 @@ _WORDS = {
 def _words_of(role: Role, attention: str) -> str:
     """Return the words of a role; across, places are along the diagonal."""
     if attention == CROSS and is_position(role.id):
-        return f"{role.words}, from the diagonal"
+        return f"{role.words} from the diagonal"
     return _WORDS.get(attention, {}).get(role.id, role.words)
 
 
