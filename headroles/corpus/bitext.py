@@ -58,7 +58,7 @@ def read_bitext(paths: PathLike | Iterable[PathLike], options: BitextOptions) ->
     Each line of the files, ``.bitext``, is a pair, ``source ||| target ||| links``, and a document
     of its own. Blanks separate the words, and the links of the alignment: ``0-1`` is a sure one,
     from the word 0 of the source to the word 1 of the target, and ``0p1`` a possible one. Links may
-    be in a file of their own.
+    be in a file of their own, and a line ``source ||| target`` has none.
 
     With ``translations`` the path is that of a file of sources. Either file has a sentence in each
     line, or is a treebank (``.conllu``), whose sentences keep their trees; pairs of a treebank of
@@ -112,8 +112,7 @@ def typed_pair(text: str, links_from: int = 0, spacing: Literal["text", "words"]
 
     Raises CorpusError for another text.
     """
-    links = None if text.count(BETWEEN) >= _PARTS - 1 else ""
-    pair = tuple(_pair_in(text, links, Place("pair", "the pair", links_from)))
+    pair = tuple(_pair_in(text, None, Place("pair", "the pair", links_from)))
     corpus = Corpus({"format": BITEXT, "scheme": OTHER}, lambda skipped: iter(pair), sentences=pair)
     return with_spacing(corpus, SpacingOptions(spacing=spacing))
 
@@ -157,15 +156,15 @@ def _lines(file: CorpusFile, links: str | None) -> Iterator[tuple[str, str | Non
 
 
 def _pair_in(line: str, links: str | None, place: Place) -> Iterator[Sentence]:
-    """Yield the source and the target of a line, whose links are its third part or given."""
+    """Yield the source and the target of a line, with the links of its third part or others."""
     parts = [part.split() for part in line.split(BETWEEN)]
-    if links is not None:
-        parts.append(links.split())
+    if links is not None or len(parts) == _PARTS - 1:
+        parts.append((links or "").split())
     is_whole = len(parts) == _PARTS and parts[0] and parts[1]
     if not is_whole or has_halves(line):
         form = f"source {BETWEEN} target"
         if links is None:
-            form += f" {BETWEEN} links"
+            form += f", or {form} {BETWEEN} links"
         raise BadPair(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
     source, target = (sentence_of_words(words) for words in parts[:2])
     yield from as_pair(source, target, parts[2], place)

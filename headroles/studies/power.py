@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
+from headroles.corpus import BITEXT
 from headroles.drawing.style import DARK, THRESHOLD, legend_below, new_axes
 from headroles.errors import UsageError
 from headroles.inference.power import design_effect, smallest_n
@@ -131,6 +132,8 @@ class PowerAnalysis(Result[PowerOptions, PowerFacts]):
                 texts = (record.corpus.sentences, record.corpus.documents)
                 sentences, documents = (_rounded(needed / pilot * n) for n in texts)
                 size += f", about {sentences} sentences in {documents} documents"
+                if record.corpus.format == BITEXT:
+                    size = f"{_rounded(needed)} pairs of sentences"
         yield (
             "No head can be planned for with this pilot."
             if np.isnan(needed)

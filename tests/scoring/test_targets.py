@@ -648,8 +648,9 @@ def test_the_command_reads_a_folder_and_a_bitext(bitext: Path, tmp_path: Path) -
 
 
 DEFECTS = [
-    ("a b\n", {}, r"line 1: 'a b' is no line of the form source \|\|\| target \|\|\| links"),
-    ("a ||| b\n", {}, "line 1: .* is no line of the form"),
+    ("a b\n", {}, r"line 1: 'a b' is no line of the form source \|\|\| target, or source \|\|\| t"),
+    ("a ||| b ||| 0-0 ||| c\n", {}, "line 1: .* is no line of the form"),
+    ("a |||\n", {}, "line 1: .* is no line of the form"),
     ("a ||| b ||| 0-0\na ||| ||| 0-0\n", {}, "line 2"),
     ("a ||| b ||| 0-1\n", {}, r"'0-1' is no link of a word of the source, 0 to 0"),
     ("a ||| b ||| 0-0\n", {"links_from": 1}, r"'0-0' is no link .* 1 to 1"),
@@ -664,6 +665,13 @@ def test_defective_lines_are_named(
     (tmp_path / "a.bitext").write_text(text, "utf-8")
     with pytest.raises(CorpusError, match=message):
         list(read_bitext(tmp_path / "a.bitext", **options))
+
+
+def test_lines_without_links_are_pairs_without_an_alignment(tmp_path: Path) -> None:
+    (tmp_path / "a.bitext").write_text("a b ||| c\na ||| b ||| 0-0\n", "utf-8")
+    read = list(read_bitext(tmp_path / "a.bitext"))
+    assert [sentence.words for sentence in read] == [("a", "b"), ("c",), ("a",), ("b",)]
+    assert [bool(sentence.misc[0]) for sentence in read[1::2]] == [False, True]
 
 
 def test_links_may_be_in_a_file_of_their_own(tmp_path: Path, bitext: Path) -> None:

@@ -77,6 +77,7 @@ def _deep_differences(first: HeadScores, second: HeadScores) -> Iterator[str]:
             "their pairing of sentences": scores.record.options.get("pairing"),
             "the label scheme of their corpus": scores.record.corpus.scheme,
             "their attention": scores.record.model.attention,
+            "their rows of a target word": scores.record.options.get("target_rows"),
             "how far the attention of their layers reaches": scores.record.model.reaches,
             "what their scores are rounded to": scores.record.options.get("precision"),
             **{
