@@ -127,7 +127,18 @@ class Place(NamedTuple):
 
 
 class BadPair(CorpusError):
-    """A defect of a pair that leaves others as they are."""
+    """A defect of a pair that leaves others as they are; ``reason`` names such pairs."""
+
+    reason: str = "defective pairs"
+
+
+class CountedOtherwise(BadPair):
+    """Links of a pair that fit its words only if these are counted from 1, or from 0."""
+
+    def __init__(self, text: str, first: int) -> None:
+        remedy = f"pass `links_from={first}`"
+        super().__init__(f"{text}; all its links fit if words are counted from {first}: {remedy}")
+        self.reason = f"pairs whose links fit if words are counted from {first} ({remedy})"
 
 
 def _unless_defective(
@@ -138,9 +149,11 @@ def _unless_defective(
         return tuple(pair)
     except BadPair as defect:
         if options.on_bad_sentence == "error":
+            if isinstance(defect, CountedOtherwise):
+                raise
             remedy = 'correct it, or pass `on_bad_sentence="skip"`'
             raise CorpusError(f"{defect}; {remedy}") from defect
-        skipped["defective pairs"] += 1
+        skipped[defect.reason] += 1
         return ()
 
 
@@ -151,7 +164,10 @@ def _lines(file: CorpusFile, links: str | None) -> Iterator[tuple[str, str | Non
         return
     for line, own in zip_longest(file.lines(), read_lines(Path(links))):
         if line is None or own is None:
-            raise CorpusError(f"{links} and {file} differ in the number of their lines")
+            raise CorpusError(
+                f"{links} and {file} differ in the number of their lines; give a line of links for "
+                "each pair, an empty one if it has none"
+            )
         yield line, own
 
 
@@ -163,8 +179,7 @@ def _pair_in(line: str, links: str | None, place: Place) -> Iterator[Sentence]:
     is_whole = len(parts) == _PARTS and parts[0] and parts[1]
     if not is_whole or has_halves(line):
         form = f"source {BETWEEN} target"
-        if links is None:
-            form += f", or {form} {BETWEEN} links"
+        form += f", or {form} {BETWEEN} links" if links is None else ", without links"
         raise BadPair(f"{place.of_pair}: {shortened(repr(line))} is no line of the form {form}")
     source, target = (sentence_of_words(words) for words in parts[:2])
     yield from as_pair(source, target, parts[2], place)
@@ -218,7 +233,9 @@ def _of_two_files(file: CorpusFile, options: BitextOptions, skipped: Skipped) ->
         pair = _of_sides((file, source), (targets, target), own.split(), place)
         yield from _unless_defective(pair, options, skipped)
     if links is not None and next(links, None) is not None:
-        raise CorpusError(f"{options.links} has more lines than {file} has sentences")
+        raise CorpusError(
+            f"{options.links} has more lines than {file} has sentences; give a line for each"
+        )
 
 
 def _of_sides(
@@ -251,18 +268,13 @@ def _side(file: CorpusFile, skipped: Skipped) -> tuple[frozenset[str], Iterator[
 
 def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place) -> Sentence:
     """Return a target whose words list the source words that they are linked to, in MISC."""
-    first, n_target = place.first, len(target.words)
+    links, lengths = list(links), (n_source, len(target.words))
     linked: dict[int, dict[str, set[int]]] = {}
     for link in links:
-        match = _LINK.fullmatch(link)
-        source, word = (int(match[k]) - first for k in (1, 3)) if match else (-1, -1)
-        if match is None or not (0 <= source < n_source and 0 <= word < n_target):
-            raise BadPair(
-                f"{place.of_links or place.of_pair}: {shortened(repr(link))} is no link of a word "
-                f"of the source, {first} to {n_source - 1 + first}, with one of the target, "
-                f"{first} to {n_target - 1 + first}; write 0-1, or 0p1 for a possible one"
-            )
-        kind = SURE if match[2] == "-" else POSSIBLE
+        ends = _ends_of(link, place.first, lengths)
+        if ends is None:
+            raise _no_link(link, links, lengths, place)
+        source, kind, word = ends
         linked.setdefault(word, {}).setdefault(kind, set()).add(source + 1)
     cells = list(target.column("misc"))
     for word, kinds in linked.items():
@@ -271,6 +283,31 @@ def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place)
             entries.insert(0, cells[word])
         cells[word] = "|".join(entries)
     return replace(target, annotations={**target.annotations, "misc": tuple(cells)})
+
+
+def _ends_of(link: str, first: int, lengths: tuple[int, int]) -> tuple[int, str, int] | None:
+    """Return source word, kind and target word of a link, from 0; None if there are no such words.
+
+    ``lengths`` are the numbers of words of source and target, which are counted from ``first``.
+    """
+    match = _LINK.fullmatch(link)
+    if match is None:
+        return None
+    source, word = (int(match[k]) - first for k in (1, 3))
+    fits = 0 <= source < lengths[0] and 0 <= word < lengths[1]
+    return (source, SURE if match[2] == "-" else POSSIBLE, word) if fits else None
+
+
+def _no_link(link: str, links: Sequence[str], lengths: tuple[int, int], place: Place) -> BadPair:
+    """Make the error for a link of words that a pair does not have."""
+    first, (last_source, last_target) = place.first, (n - 1 + place.first for n in lengths)
+    text = (
+        f"{place.of_links or place.of_pair}: {shortened(repr(link))} is no link of a word of the "
+        f"source, {first} to {last_source}, with one of the target, {first} to {last_target}"
+    )
+    if all(_ends_of(each, 1 - first, lengths) for each in links):
+        return CountedOtherwise(text, 1 - first)
+    return BadPair(f"{text}; write 0-1, or 0p1 for a possible one")
 
 
 def sentence_of_words(words: Sequence[str]) -> Sentence:

@@ -128,6 +128,24 @@ def test_options_of_bitexts_need_one(files: dict[str, Path]) -> None:
         open_corpus([files["sources"]], options)
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_links_that_are_counted_from_elsewhere_are_told(tmp_path: Path, first: Any) -> None:
+    """All links of the pair are one too far, or only some of them."""
+    path, there = tmp_path / "some.bitext", {0: ("1-1 2p2", "1-1 3-1"), 1: ("0-0 1p1", "0-0 3-1")}
+    path.write_text("".join(f"a b ||| c d ||| {links}\n" for links in there[first]), "utf-8")
+    other = 1 - first
+    with pytest.raises(
+        CorpusError, match=rf"line 1: .* counted from {other}: pass links_from={other}$"
+    ):
+        list(read_bitext(path, links_from=first))
+    reasons = rf"1 pairs whose links .* \(pass links_from={other}\); 1 defective pairs"
+    with (
+        pytest.raises(CorpusError, match=rf"no sentences in .*; {reasons}"),
+        prepared(read_bitext(path, links_from=first, on_bad_sentence="skip")),
+    ):
+        pass
+
+
 def test_defective_pairs_may_be_skipped_and_counted(tmp_path: Path) -> None:
     """Links beyond the words, an empty side, a line of another form: others are read."""
     lines = ["a ||| b ||| 0-0", "a ||| b ||| 0-1", "a ||| ||| 0-0", "a", "a c ||| b ||| 1-0"]

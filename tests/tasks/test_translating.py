@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -273,6 +274,10 @@ def test_another_tokenizer_of_targets_is_saved_with_a_smaller_model(
 def test_a_tokenizer_of_targets_in_python_is_not_saved(translator: Path, tmp_path: Path) -> None:
     (tmp_path / "pieces").mkdir()
     marian(tmp_path / "pieces").save_pretrained(tmp_path / "targets")
+    numbers = make_tokenizer().get_vocab()
+    (tmp_path / "targets" / "vocab.json").write_text(
+        json.dumps({**numbers, "</s>": 3, "<unk>": 1, "<pad>": 0}), "utf-8"
+    )
     options = {"order": "random", "keep": 8, "target_tokenizer": tmp_path / "targets"}
     pruning = hr.prune_heads(translator, tmp_path / "small", **options)
     assert "is not saved with the model: pass it as target_tokenizer" in str(pruning)

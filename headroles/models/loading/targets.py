@@ -13,7 +13,7 @@ from typing import Any, cast
 from transformers import FSMTTokenizer, PreTrainedTokenizerBase
 
 from headroles.encoding import Targets
-from headroles.errors import ModelError, UsageError
+from headroles.errors import ModelError, TokenizerError, UsageError
 from headroles.models.heads.stack import Stack
 from headroles.models.loading.folders import local_folder
 from headroles.models.loading.tokenizers import (
@@ -129,6 +129,7 @@ def target_of(
     of several languages without that of targets, and TokenizerError as `load_encoder`.
     """
     if own is not None:
+        check_numbers(own, tokenizer, stack.whole)
         tokenizer = with_languages(own, of) if hasattr(own, "tgt_lang") else own
     target = _in_target_mode(tokenizer)
     check_tokenizer(target, stack.whole, str(target.name_or_path))
@@ -142,6 +143,29 @@ def target_of(
     return TargetTokenizer(
         fit(target), Targets(cast("int | None", start), of.target_rows == "output")
     )
+
+
+def check_numbers(
+    own: PreTrainedTokenizerBase, tokenizer: PreTrainedTokenizerBase, network: Any
+) -> None:
+    """Raise TokenizerError for a tokenizer of targets that is of another model.
+
+    A model with one embedding for sources and targets numbers a piece alike in both.
+    """
+    sides = (network.get_encoder(), network.get_decoder())
+    source, target = (getattr(side, "embed_tokens", None) for side in sides)
+    if source is None or target is None or source.weight.data_ptr() != target.weight.data_ptr():
+        return
+    numbers, of_targets = tokenizer.get_vocab(), own.get_vocab()
+    common = numbers.keys() & of_targets.keys()
+    n_alike = sum(numbers[piece] == of_targets[piece] for piece in common)
+    if 2 * n_alike <= len(common):
+        raise TokenizerError(
+            f"the tokenizer of targets, {own.name_or_path}, is of another model: of the "
+            f"{len(common):,} pieces that it shares with {tokenizer.name_or_path} it numbers "
+            f"{n_alike:,} alike, and the model has one list for both; pass the `target_tokenizer` "
+            "that came with the model"
+        )
 
 
 def target_of_own(

@@ -270,6 +270,9 @@ class WordAlignment(Result[AlignOptions, AlignFacts]):
             )
             yield "Heads with the largest mean attention to one source word:"
             yield self._confidence()
+        yield from (
+            f"Skipped {reason}: {count}." for reason, count in self.record.corpus.skipped.items()
+        )
         if facts["written"]:
             heads = ", ".join(map(head_name, facts["links_of"]))
             yield f"The links of {heads} by {facts['links_by']} are in {facts['written']}."

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from headroles.arrays import IntArray
 from headroles.corpus import Example, PreparedCorpus
-from headroles.encoding import EncodedExample, ExampleEncoder
+from headroles.encoding import EncodedExample, ExampleEncoder, check_known_pieces
 from headroles.errors import CorpusError
 from headroles.inference.doubled import Clusters, find_clusters
 from headroles.models.attention.reader import open_norms, open_reader
@@ -64,7 +64,7 @@ class PairReader:
     def count_heads(self) -> LinkCounts:
         """Count the links of all heads and whole layers, in the order of `LinkReader.by_heads`.
 
-        Raises CorpusError if no pair can be read.
+        Raises CorpusError if no pair can be read, and TokenizerError if most pieces are unknown.
         """
         n_layers, n_heads = self.shape
         n_pairs, n_columns = self.corpus.record.sentences // 2, len(MEASURES) * n_layers
@@ -75,13 +75,17 @@ class PairReader:
                 counts.put(np.array(batch.indices) + len(self.lengths), maps, choices)
                 by_layer = choices.confidence.reshape(len(batch.indices), n_columns, -1)
                 check_finite(by_layer, batch.examples, self.encoder)
-            self.first = self.first or pairs
+            if pairs and not self.first:
+                check_known_pieces(cut.counts["unknown_pieces"], cut.counts["pieces"], "the bitext")
+                self.first = pairs
             self.documents += [pair.document for pair in pairs]
             self.digests += [pair.digest for pair in pairs]
             self.lengths += map(len, pairs)
         if not self.lengths:
             reasons = "; ".join(f"{count} {reason}" for reason, count in self.skipped.items())
-            raise CorpusError(f"no pair could be read: {reasons or 'the bitext is empty'}")
+            raise CorpusError(
+                f"no pair could be read: {reasons or 'the bitext is empty'}; give others"
+            )
         self.pieces = PieceCounts(**cut.counts)
         return counts.of_first(len(self.lengths))
 

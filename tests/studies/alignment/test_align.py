@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,10 +14,17 @@ import pytest
 import torch
 from msgspec import structs
 from scipy import stats
+from tokenizers.models import WordPiece
 from transformers import PreTrainedModel
 
 import headroles as hr
-from headroles.errors import CorpusError, ModelSupportError, StorageError, UsageError
+from headroles.errors import (
+    CorpusError,
+    ModelSupportError,
+    StorageError,
+    TokenizerError,
+    UsageError,
+)
 from headroles.inference.ratios import ratio_values
 from headroles.models.heads.gates import HeadSites
 from headroles.models.heads.remaining import Head
@@ -504,9 +512,29 @@ def test_the_command_writes_table_links_and_page(bitext: Path, tmp_path: Path) -
 
 def test_a_tokenizer_of_another_model_is_named(tmp_path: Path) -> None:
     unknown = [("щука ждёт", "жаба ест", "0-0 1-1"), ("жаба ждёт", "щука ест", "0-0 1-1")]
-    found = align(make_model("bart"), write(tmp_path, unknown))
-    assert any("does not know 100% of all pieces" in one for one in found.warnings)
-    assert "warning: the tokenizer does not know 100% of all pieces" in str(found)
+    with pytest.raises(TokenizerError, match="100% of the word pieces of the bitext are unknown"):
+        align(make_model("bart"), write(tmp_path, unknown))
+    known = [("the dog", "a dog жаба", "0-0 1-1")]
+    found = align(make_model("bart"), write(tmp_path, known))
+    assert "warning: the tokenizer does not know" in str(found)
+
+
+def test_a_tokenizer_of_targets_of_another_model_is_refused(bitext: Path) -> None:
+    """One whose pieces have other numbers; those of the model may be cut in another way."""
+    vocabulary = make_tokenizer().get_vocab()
+    pieces = sorted(vocabulary, key=vocabulary.__getitem__)
+    other, same = make_tokenizer(), make_tokenizer()
+    for tokenizer, shift in ((other, 1), (same, 0)):
+        numbers = {
+            piece: k for k, piece in enumerate([*pieces[5:], *pieces[:5]] if shift else pieces)
+        }
+        tokenizer.backend_tokenizer.model = WordPiece(numbers, unk_token="[UNK]")
+    align(make_model("marian"), bitext, target_tokenizer=same)
+    with pytest.raises(TokenizerError, match=r"of targets, .* numbers \d+ alike, and the model"):
+        align(make_model("marian"), bitext, target_tokenizer=other)
+    model = make_model("marian")  # now with two lists of pieces
+    model.decoder.embed_tokens = copy.deepcopy(model.decoder.embed_tokens)
+    align(model, bitext, target_tokenizer=other)
 
 
 # Claims.
