@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers as hf
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -74,7 +75,9 @@ def make_model(kind: str) -> PreTrainedModel:
 class Pair:
     """The tokens of a source and a target; a word of -1 is none."""
 
-    def __init__(self, pair: tuple[str, str, str], tokenizer: Any, by_output: bool) -> None:
+    def __init__(
+        self, pair: tuple[str, str, str], tokenizer: Any, by_output: bool, wraps: bool = False
+    ) -> None:
         cls_id, sep_id = tokenizer("")["input_ids"]
         ids, words = [], []
         for text in pair[:2]:
@@ -85,7 +88,7 @@ class Pair:
             ids.append([cls_id, *(piece for own in pieces for piece in own), sep_id])
             words.append([-1, *(k for k, own in enumerate(pieces) for _ in own), -1])
         self.source, target = ids
-        self.target = [START, *target[:-1]]
+        self.target = [target[-1] if wraps else START, *target[:-1]]
         self.source_words, of_target = words
         self.target_words = of_target if by_output else [-1, *of_target[:-1]]
         self.texts = pair[0].split(), pair[1].split()
@@ -220,7 +223,7 @@ class Pair:
 @pytest.mark.numbers
 @pytest.mark.parametrize("rows", ["input", "output"])
 @pytest.mark.parametrize("score", ["bias", "excess", "hit"])
-@pytest.mark.parametrize("kind", ["bart", "t5", "marian", "m2m_100", "fsmt"])
+@pytest.mark.parametrize("kind", ["bart", "t5", "marian", "m2m_100", "mbart", "fsmt"])
 def test_cross_attention_equals_loops(bitext: Path, kind: str, score: str, rows: str) -> None:
     model, tokenizer = make_model(kind), make_tokenizer()
     scores = score_heads(
@@ -235,7 +238,8 @@ def test_cross_attention_equals_loops(bitext: Path, kind: str, score: str, rows:
     sizes = sizes_of_scores(scores)
     model.set_attn_implementation("eager")
     for found, size, pair in zip(scores.values, sizes, PAIRS, strict=True):
-        tokens = Pair(pair, tokenizer, rows == "output")
+        # mBART begins with the last piece of the target, a language or its end
+        tokens = Pair(pair, tokenizer, rows == "output", wraps=kind == "mbart")
         expected = tokens.expected(tokens.attention(model, "cross"), score)
         assert set(expected) == set(scores.role_ids)
         for place, role in enumerate(scores.role_ids):
@@ -243,6 +247,45 @@ def test_cross_attention_equals_loops(bitext: Path, kind: str, score: str, rows:
                 assert np.isnan(found[..., place]).all(), role
             else:
                 assert_same_sums(found[..., place], expected[role], size[..., place], WEIGHTS)
+
+
+@pytest.mark.parametrize("kind", ["m2m_100", "mbart"])
+def test_languages_stand_where_the_model_was_trained_with_them(kind: str) -> None:
+    """The decoder begins `</s> de_DE`, the source `en_XX`, as transformers prepares them."""
+    words = "the cat eats bones dogs bark".split()
+    specials = [(name, 0.0) for name in ("<s>", "<pad>", "</s>", "<unk>")]
+    pieces = [(f"▁{word}", -1.0) for word in words] + [(letter, -9.0) for letter in "▁abcdefgt"]
+    tokenizer = hf.MBart50Tokenizer(vocab=[*specials, *pieces])
+    model = make_whole(kind, vocab_size=len(tokenizer), decoder_start_token_id=START)
+    seen: dict[str, list[list[int]]] = {}
+
+    def see(module: Any, args: Any, named: dict[str, Any]) -> None:
+        seen[type(module).__name__] = named["input_ids"].tolist()
+
+    for half in (model.get_encoder(), model.get_decoder()):
+        half.register_forward_pre_hook(see, with_kwargs=True)
+    pairs = [{"source": "the cat eats bones", "target": "dogs bark the bones", "links": "3-3"}]
+    languages = {"source_language": "en_XX", "target_language": "de_DE"}
+    scores = score_heads(model, pairs, tokenizer=tokenizer, attention="cross", **languages)
+    assert np.isfinite(scores.column("aligned")).all()
+    tokenizer.src_lang, tokenizer.tgt_lang = "en_XX", "de_DE"
+    asked = tokenizer(pairs[0]["source"], text_target=pairs[0]["target"])
+    labels = torch.tensor([asked["labels"]])
+    if kind == "mbart":
+        decoder = hf.models.mbart.modeling_mbart.shift_tokens_right(labels, 1)
+    else:
+        decoder = hf.models.m2m_100.modeling_m2m_100.shift_tokens_right(labels, 1, START)
+    assert [*seen.values()] == [[asked["input_ids"]], decoder.tolist()]
+    german = tokenizer.convert_tokens_to_ids("de_DE")
+    assert german in decoder[0]
+    with pytest.raises(UsageError, match="knows no language 'xx'"):
+        score_heads(
+            model,
+            pairs,
+            tokenizer=tokenizer,
+            attention="cross",
+            **{**languages, "source_language": "xx"},
+        )
 
 
 @pytest.mark.numbers

@@ -57,7 +57,7 @@ def with_languages(
     tokenizer = copy.deepcopy(tokenizer)
     for name, code in codes.items():
         try:
-            if not hasattr(tokenizer, name):
+            if not _knows_language(tokenizer, name, code):
                 raise KeyError
             setattr(tokenizer, name, code)
         except (KeyError, ValueError, TypeError) as error:
@@ -66,6 +66,13 @@ def with_languages(
                 "of its languages, or omit `source_language` and `target_language`"
             ) from error
     return tokenizer
+
+
+def _knows_language(tokenizer: PreTrainedTokenizerBase, name: str, code: str) -> bool:
+    """Tell whether a tokenizer of languages has a piece for a code, as itself or in underscores."""
+    if isinstance(tokenizer, FSMTTokenizer):  # its languages are two, and no pieces
+        return code in (tokenizer.src_lang, tokenizer.tgt_lang)
+    return hasattr(tokenizer, name) and not {code, f"__{code}__"}.isdisjoint(tokenizer.get_vocab())
 
 
 def load_for_targets(
@@ -198,4 +205,6 @@ def _in_target_mode(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBa
     switch: Any = getattr(target, "_switch_to_target_mode", None)
     if switch is not None:
         switch()
+        # else each text that it cuts makes it one of sources again
+        cast(Any, target)._in_target_context_manager = True
     return target
