@@ -193,6 +193,35 @@ def test_targets_of_two_vocabularies_have_the_numbers_of_their_own(tmp_path: Pat
     assert tokenizer.encoder["the</w>"] == numbers_of[0]
 
 
+def test_targets_of_marian_are_cut_by_their_own_pieces(tmp_path: Path) -> None:
+    """Its sources know words, its targets letters: one vocabulary has the numbers of both."""
+    model = marian(tmp_path).spm_files[0]
+    letters = tmp_path / "letters"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the dog in the house"] * 9),
+        model_prefix=str(letters),
+        model_type="char",
+        vocab_size=20,
+        hard_vocab_limit=False,
+        minloglevel=3,
+    )
+    both = [sentencepiece.SentencePieceProcessor(str(file)) for file in (model, f"{letters}.model")]
+    pieces = [own.id_to_piece(k) for own in both for k in range(own.get_piece_size())]
+    vocabulary = numbers(tmp_path, *dict.fromkeys(["</s>", "<unk>", *pieces, "<pad>"]))
+    tokenizer = hf.MarianTokenizer(
+        str(model), f"{letters}.model", vocabulary, source_lang="en", target_lang="de"
+    )
+    network = make_whole("marian", vocab_size=len(tokenizer), decoder_start_token_id=2)
+    of = TargetOptions(attention="cross")
+    encoder = load_encoder(network, ModelOptions(tokenizer=tokenizer), of=of)
+    pair = Example(tuple(words_alone(text.split()) for text in ("the dog", "dog in")))
+    for _ in range(2):  # cutting sources and targets in turn
+        (cut,) = encoder.example_encoder().encode([pair], Counter())
+        asked = tokenizer("the dog", text_target="dog in")
+        assert cut.input_ids.tolist() == [*asked["input_ids"], 2, *asked["labels"][:-1]]
+    assert len(asked["labels"]) == len("_dog_in") + 1 > len(asked["input_ids"])
+
+
 def of_moses(name: str) -> Callable[[Path], PreTrainedTokenizerBase]:
     return lambda folder: getattr(hf, name)(numbers(folder, *MOSES), merges(folder, *OF_MOSES))
 
