@@ -174,19 +174,17 @@ def run_classification(
     with open_scoring(model, corpus, options, sharing) as run:
         refuse_one_document(run.corpus.record.documents, options.tests)  # before long work
         scores = run.scores()
-    without_controls, controls = (
-        replace(options, controls=()),
-        {},
-    )  # controls that take a pass of their own
+    controls: dict[str, HeadScores] = {}  # of a pass of their own, answered as roles are
+    as_roles = replace(options, controls=tuple({*options.controls} & {TREES}))
     if PERMUTED_WORDS in options.scored_controls:
         controls[PERMUTED_WORDS] = score_heads(
-            model, with_permuted_words(as_corpus(corpus), _SEED), options=without_controls
+            model, with_permuted_words(as_corpus(corpus), _SEED), options=as_roles
         )
     if PERMUTED_WEIGHTS in options.scored_controls:
         encoder = load_encoder(model, options, of=options.as_group(TargetOptions))
         permuted = with_permuted_weights(encoder.model, _SEED)
-        without_controls = replace(without_controls, tokenizer=encoder.tokenizer)
-        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, options=without_controls)
+        as_roles = replace(as_roles, tokenizer=encoder.tokenizer)
+        controls[PERMUTED_WEIGHTS] = score_heads(permuted, corpus, options=as_roles)
     return Classification(scores, assign(scores, options, controls))
 
 

@@ -15,6 +15,7 @@ import pytest
 import headroles as hr
 from headroles import Classification, HeadScores, RoleTable, arrays, assign_roles
 from headroles.errors import StorageError, UsageError
+from headroles.studies.controls import with_permuted_words
 from tests.commands import run_well
 from tests.conftest import make_scores
 
@@ -103,3 +104,22 @@ def test_unknown_roles_are_refused_with_the_nearest(by_hand: HeadScores) -> None
 
 def test_version() -> None:
     assert hr.__version__ == version("headroles")
+
+
+def test_a_control_is_answered_as_roles_are(bert_folder: Path, sample: Path) -> None:
+    """Heads of permuted words count where they would have a role, beside other trees too."""
+    options: dict[str, Any] = {"roles": "syntactic", "relations": "det,case", "threshold": 0.9}
+    options |= {"distance_margin": 0.0, "alpha": 0.4, "correction": "none"}
+    corpus = hr.read_conllu(sample)
+    table = hr.classify_heads(str(bert_folder), corpus, controls="trees,words", **options).roles
+    expected = hr.classify_heads(
+        str(bert_folder), with_permuted_words(corpus, 0), controls="trees", **options
+    ).roles
+    found = {
+        role: {tuple(head) for head in heads}
+        for role, heads in table.facts["controls"]["words"].items()
+    }
+    assert found == {
+        role: {*heads} for role in expected.roles if (heads := expected.heads_with(role))
+    }
+    assert found
