@@ -52,9 +52,10 @@ def score(
     output: flags.ResumeOptions,
 ) -> None:
     """Score the heads of MODEL over CORPUS, without tests. For corpora of any size."""
-    from headroles.scoring.run import open_scoring
 
     def work(texts: Any, running: Any, sharing: Any, folder: Path) -> Any:
+        from headroles.scoring.run import open_scoring
+
         with open_scoring(model, texts, running, sharing=sharing) as run:
             return run.write(folder)
 
@@ -73,10 +74,10 @@ def _score(
     kinds: Sequence[type[Stored]] = (HeadScores,),
 ) -> None:
     """Fill a folder with scores; of several processes the first does, and the others help it."""
-    from headroles.scoring.run import open_scoring
-
     team = find_team()
     if team is not None and team.index > 0:
+        from headroles.scoring.run import open_scoring
+
         sharing = Sharing(parts_in(out), team, part)
         with open_scoring(model, open_corpus(corpus, reading), options, sharing) as run:
             run.assist()
