@@ -57,7 +57,11 @@ def figure(
     """Draw a figure of results for a paper."""
     check_figure_file(out)
     with console.drawing(), console.shown_warnings():
-        file = save_figure(draw_figure(folder, options), out)
+        drawn = draw_figure(folder, options)
+        file = save_figure(drawn, out)
+    titles = [title for ax in drawn.axes if (title := ax.get_title())]
+    if options.role is not None and len(titles) == 1:  # it may name several roles
+        console.say(f"drawn: {' '.join(titles[0].split())}")
     console.say(f"written to {file}")
 
 
