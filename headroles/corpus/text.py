@@ -269,10 +269,11 @@ def _load(name: str | OsPathLike[str]) -> Language:
             Path(name) if isinstance(name, OsPathLike) else name, exclude=list(_UNNEEDED_PIPES)
         )
     except Exception as error:  # a package of that name may be anything, spaCy itself for one
+        installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none is installed"
         raise ParserError(
             f"the spaCy pipeline {str(name)!r} cannot be loaded ({in_one_line(error)}); name an "
-            "installed pipeline or the path of one. spaCy's own, for example: python -m spacy "
-            f"download {advised}"
+            f"installed pipeline ({installed}) or the path of one. spaCy's own, for example: "
+            f"python -m spacy download {advised}"
         ) from error
 
 

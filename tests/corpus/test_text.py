@@ -188,7 +188,10 @@ def test_headers_that_are_headers(
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("no_such_pipeline", r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name"),
+        (
+            "no_such_pipeline",
+            r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name an installed pipeline \(.+\)",
+        ),
         ("spacy", "the spaCy pipeline 'spacy' cannot be loaded"),
         ("xx_none_news_sm", r"python -m spacy download xx_none_news_sm$"),
     ],

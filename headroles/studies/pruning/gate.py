@@ -235,6 +235,7 @@ def gate_heads(
             options,
             before=before,
             tested=tested,
+            chosen_by=run,
             frame=pd.DataFrame(rows, columns=list(Gating.columns)),
             order="gates",
             seeds=[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Annotated, Literal
@@ -22,6 +22,7 @@ from headroles.studies.importance.importance import ImportanceOptions, normalise
 from headroles.studies.inspection.origin import read_head
 from headroles.studies.removals import RolesFromOptions, at_most, rises_of, sorted_by, without
 from headroles.tasks.outcomes import Derivatives
+from headroles.tasks.reading import Task
 from headroles.tasks.running import TaskRun
 
 _Plain = Literal["bottom", "top", "middle", "both_ends", "alternate", "random", "random_per_layer"]
@@ -247,3 +248,12 @@ def order_layers(order: str, n_layers: int) -> list[int]:
         "both_ends": lambda layer: min(layer, last - layer),
     }[order]
     return sorted(layers, key=first)
+
+
+def warn_of_one_file(task: Task, tested: Task) -> Iterator[str]:
+    """Warn of a test that has the examples by which heads were chosen."""
+    if task.digest == tested.digest:
+        yield (
+            f"heads were chosen and measured in one file, {tested.file}: heads chosen by examples "
+            "do better on these examples than on others; take other examples for the test"
+        )

@@ -47,7 +47,13 @@ from headroles.results.result import OptionsOf, Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import Claimed, write_together
 from headroles.studies.importance.importance import ABSOLUTE, values_of
-from headroles.studies.pruning.orders import Order, SelectionOptions, choose_heads, units_of
+from headroles.studies.pruning.orders import (
+    Order,
+    SelectionOptions,
+    choose_heads,
+    units_of,
+    warn_of_one_file,
+)
 from headroles.studies.removals import (
     LESS,
     MORE,
@@ -424,6 +430,7 @@ def prune_heads(
             options,
             before=before,
             tested=tested,
+            chosen_by=run,
             zeroed=options.written_as == "zeroed",
             order=options.order,
             fine_tuning=None if tuned is None else fine_tune(tuned, tested, removed, options),
@@ -476,14 +483,15 @@ def write_without(
     *,
     before: Measurement | None = None,
     tested: TaskRun | None = None,
+    chosen_by: TaskRun | None = None,
     zeroed: bool = False,
     frame: pd.DataFrame | None = None,
     **facts: Any,
 ) -> P:
     """Write a model without heads into a folder, with the result, which has these ``facts``.
 
-    ``before`` is what the whole model does on ``tested``. The table of the result is by
-    default about the heads that the model had.
+    ``before`` is what the whole model does on ``tested``, and heads were ``chosen_by`` examples.
+    The table of the result is by default about the heads that the model had.
     """
     network = encoder.model
     if frame is None:
@@ -510,12 +518,15 @@ def write_without(
         "removed": sorted(removed),
         "parameters": {"before": n_before, "after": n_parameters(network)},
     }
+    warnings = about_saved(encoder.own_for_targets)
+    if tested is not None and chosen_by is not None:
+        warnings += warn_of_one_file(chosen_by.task, tested.task)
     record = Record.now(
         kind=kind.kind,
         model=structs.replace(encoder.description, **encoder.sites.description),
         options=options.record(),
         facts={"fine_tuning": None, **facts, **measured},
-        warnings=about_saved(encoder.own_for_targets),
+        warnings=warnings,
     )
     result = kind(encoder.sites.rows.with_kinds(frame), record)
     model = PrunedModel(network, encoder.tokenizer, record, encoder.own_for_targets)

@@ -30,6 +30,7 @@ from headroles.studies.pruning.orders import (
     Order,
     SelectionOptions,
     choose_heads,
+    warn_of_one_file,
 )
 from headroles.studies.removals import (
     BETTER,
@@ -368,17 +369,13 @@ def _translations(
 
 
 def _warn_of_examples(task: Task, tested: Task, options: CurveOptions) -> Iterator[str]:
-    """Warn of draws with fewer examples than they should have, and of a test that found orders."""
+    """Warn of draws with fewer examples than they should have, and as `warn_of_one_file`."""
     if options.examples is not None and len(task) < options.examples:
         yield (
             f"{task.file} has {len(task)} examples for each of {options.draws} draws, not "
             f"{options.examples}: give more examples, or fewer `draws`"
         )
-    if task.digest == tested.digest:
-        yield (
-            f"orders were found and measured in one file, {tested.file}: heads chosen by examples "
-            "do better on these examples than on others; take other examples for the test"
-        )
+    yield from warn_of_one_file(task, tested)
 
 
 def _expect(tested: TaskRun, runs: Sequence[TaskRun], options: CurveOptions) -> None:

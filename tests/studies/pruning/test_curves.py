@@ -78,7 +78,7 @@ def test_every_draw_finds_its_order_with_examples_of_its_own(
         assert point.removed == choose_heads("importance", 3, HEADS, options, opened)
     # Other examples find another order, or the orders of these draws would be one.
     assert len({str(point.removed) for point in points}) > 1
-    assert any("found and measured in one file" in one for one in found.warnings)
+    assert any("chosen and measured in one file" in one for one in found.warnings)
 
 
 def test_fewer_examples_than_the_draws_need(

@@ -301,6 +301,20 @@ def test_weights_that_are_not_finite() -> None:
         train_weights(make_task_model(), 2, gradients_of, options("unread"))
 
 
+def test_a_test_with_the_examples_of_the_choice_is_warned_of(
+    classifier: Path, labelled: Path, tmp_path: Path
+) -> None:
+    others = tmp_path / "others.tsv"
+    others.write_text(labelled.read_text("utf-8").rsplit("\n", 2)[0] + "\n", "utf-8")
+    asked: Any = {"keep": 6, "order": "importance"}
+    for test, is_warned in ((labelled, True), (others, False)):
+        pruned = prune_heads(
+            classifier, tmp_path / "out", labelled, test=test, overwrite=True, **asked
+        )
+        warned = "heads were chosen and measured in one file" in " ".join(pruned.record.warnings)
+        assert warned == is_warned
+
+
 # Heads that make up for others.
 
 
