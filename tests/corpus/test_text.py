@@ -190,7 +190,7 @@ def test_headers_that_are_headers(
     [
         (
             "no_such_pipeline",
-            r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name an installed pipeline \(.+\)",
+            r"pipeline 'no_such_pipeline' cannot be loaded \(.*\); name an installed \w+ \(.+\)",
         ),
         ("spacy", "the spaCy pipeline 'spacy' cannot be loaded"),
         ("xx_none_news_sm", r"python -m spacy download xx_none_news_sm$"),

@@ -309,7 +309,7 @@ def test_a_test_with_the_examples_of_the_choice_is_warned_of(
     asked: Any = {"keep": 6, "order": "importance"}
     for test, is_warned in ((labelled, True), (others, False)):
         pruned = prune_heads(
-            classifier, tmp_path / "out", labelled, test=test, overwrite=True, **asked
+            classifier, tmp_path / "out", task=labelled, test=test, overwrite=True, **asked
         )
         warned = "heads were chosen and measured in one file" in " ".join(pruned.record.warnings)
         assert warned == is_warned
