@@ -36,6 +36,8 @@ from headroles.scoring.scores import HeadScores as HeadScores
 from headroles.storage import Parts, PathLike
 from headroles.studies.alignment.align import AlignOptions
 from headroles.studies.alignment.align import WordAlignment as WordAlignment
+from headroles.studies.alignment.symmetrize import JoinedLinks as JoinedLinks
+from headroles.studies.alignment.symmetrize import SymmetrizeOptions
 from headroles.studies.claims.claims import ClaimTable as ClaimTable
 from headroles.studies.claims.measured import ClaimOptions
 from headroles.studies.classification.assignment import Classification as Classification
@@ -95,6 +97,7 @@ __all__ = [
     "HeadScores",
     "Importance",
     "ImportanceByRole",
+    "JoinedLinks",
     "PowerAnalysis",
     "Pruning",
     "PruningCurves",
@@ -144,6 +147,7 @@ __all__ = [
     "sample_treebank",
     "score_attention",
     "score_heads",
+    "symmetrize_links",
     "test_claims",
 ]
 
@@ -195,6 +199,7 @@ def align_words(
     corpus: AnyCorpus,
     *,
     top: int = 3,
+    reverse: bool = False,
     links_of: str | Sequence[str | Head] | None = None,
     links_by: Literal["weights", "norms"] = "weights",
     write_links: PathLike | None = None,
@@ -911,6 +916,20 @@ def score_heads(
     options: ScoreOptions = ...,
 ) -> HeadScores:
     """Return the scores of every head of an encoder for every role and example of a corpus."""
+
+def symmetrize_links(
+    corpus: AnyCorpus,
+    *,
+    forward: PathLike | None = None,
+    backward: PathLike | None = None,
+    by: Literal[
+        "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"
+    ] = "grow-diag-final",
+    write_links: PathLike | None = None,
+    alpha: float = 0.05,
+    options: SymmetrizeOptions = ...,
+) -> JoinedLinks:
+    """Join the links of both directions of a bitext, and count the errors of each way to do so."""
 
 def test_claims(
     model: Attending,

@@ -21,6 +21,7 @@ HEADROLES = {
     "scoring.run": "score_attention score_heads",
     "scoring.scores": "HeadScores",
     "studies.alignment.align": "WordAlignment align_words",
+    "studies.alignment.symmetrize": "JoinedLinks symmetrize_links",
     "studies.claims.claims": "ClaimTable combine_claims test_claims",
     "studies.classification.assignment": "Classification assign_roles classify_heads",
     "studies.classification.role_table": "RoleTable",

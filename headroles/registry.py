@@ -127,6 +127,13 @@ COMMANDS = (
         unit="sentences",
     ),
     Command(
+        "symmetrize",
+        "studies.alignment.symmetrize:symmetrize_links",
+        "Join links of words of both directions, and count their errors.\n\nCORPUS is a bitext; "
+        "`forward` and `backward` are files that align wrote with `write_links`.",
+        kind="joined links",
+    ),
+    Command(
         "replicate",
         "studies.replicate:replicate_roles",
         "Test in how many of several corpora heads have a role.\n\nDIR DIR are folders that score "

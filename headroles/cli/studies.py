@@ -206,7 +206,9 @@ def _opened(files: list[Path] | None, arguments: dict[str, Any], options: Any) -
         if not arguments["task"] and idle:
             raise UsageError(f"{idle} without a task: name its file with --task, or leave them out")
     if files:
-        return console.watched(open_corpus(files, reading), options.on_progress)
+        corpus = open_corpus(files, reading)
+        runs = isinstance(options, PassOptions)
+        return console.watched(corpus, options.on_progress) if runs else corpus
     if reading != CorpusOptions():
         raise UsageError("options of reading text are given without text; name it with --sample")
     return None

@@ -4,6 +4,9 @@ from headroles.corpus.arcs import read_arcs as read_arcs
 from headroles.corpus.arcs import words_alone as words_alone
 from headroles.corpus.bitext import BITEXT as BITEXT
 from headroles.corpus.bitext import LINKS as LINKS
+from headroles.corpus.bitext import ends_of_link as ends_of_link
+from headroles.corpus.bitext import links_in as links_in
+from headroles.corpus.bitext import read_backwards as read_backwards
 from headroles.corpus.bitext import read_bitext as read_bitext
 from headroles.corpus.bitext import typed_pair as typed_pair
 from headroles.corpus.files import read_lines as read_lines

@@ -19,7 +19,15 @@ from msgspec import Meta
 
 from headroles.corpus.defects import DefectOptions
 from headroles.corpus.files import CorpusFile, PathLike, find_files, kind_of, read_lines
-from headroles.corpus.sentence import MISSING, OTHER, ROOT, Corpus, Sentence, Skipped
+from headroles.corpus.sentence import (
+    MISSING,
+    OTHER,
+    ROOT,
+    Corpus,
+    Sentence,
+    Skipped,
+    make_examples,
+)
 from headroles.corpus.spacing import TEXT, SpacingOptions, spaces_by_script, with_spacing
 from headroles.corpus.treebanks import SUFFIXES, read_conllu
 from headroles.errors import CorpusError, UsageError
@@ -266,12 +274,45 @@ def _side(file: CorpusFile, skipped: Skipped) -> tuple[frozenset[str], Iterator[
 # Sentences
 
 
+def links_in(n_source: int, target: Sentence) -> list[tuple[int, int, int]]:
+    """Return source word, target word, and 0 or 1 for a possible one, of the links of a target."""
+    return [
+        (int(number) - 1, place, label)
+        for place, misc in enumerate(target.misc)
+        for label, kind in enumerate(LINKS)
+        for number in misc.get(kind, "").split(",")
+        # not so in a target of another pair, or in MISC of a treebank
+        if number.isascii() and number.isdecimal() and 0 < int(number[:9]) <= n_source
+    ]
+
+
+def read_backwards(corpus: Corpus) -> Corpus:
+    """Return a bitext the other way round: its targets as sources, with the same links."""
+
+    def read(skipped: Skipped) -> Iterator[Sentence]:
+        for example in make_examples(corpus.read(skipped), "adjacent"):
+            yield from _backwards(*example.sentences)
+
+    return replace(corpus, read=read, sentences=None)
+
+
+def _backwards(source: Sentence, target: Sentence | None = None) -> tuple[Sentence, ...]:
+    """Return a pair with its sides exchanged, in the places and under the names of one another."""
+    if target is None:
+        return (source,)
+    links = [f"{t}{'-p'[label]}{s}" for s, t, label in links_in(len(source.words), target)]
+    place = Place(source.document, source.document, 0)
+    first = replace(target, id=source.id, position=source.position)
+    second = replace(source, id=target.id, position=target.position)
+    return first, _linked(second, links, len(target.words), place)
+
+
 def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place) -> Sentence:
     """Return a target whose words list the source words that they are linked to, in MISC."""
     links, lengths = list(links), (n_source, len(target.words))
     linked: dict[int, dict[str, set[int]]] = {}
     for link in links:
-        ends = _ends_of(link, place.first, lengths)
+        ends = ends_of_link(link, place.first, lengths)
         if ends is None:
             raise _no_link(link, links, lengths, place)
         source, kind, word = ends
@@ -285,7 +326,7 @@ def _linked(target: Sentence, links: Iterable[str], n_source: int, place: Place)
     return replace(target, annotations={**target.annotations, "misc": tuple(cells)})
 
 
-def _ends_of(link: str, first: int, lengths: tuple[int, int]) -> tuple[int, str, int] | None:
+def ends_of_link(link: str, first: int, lengths: tuple[int, int]) -> tuple[int, str, int] | None:
     """Return source word, kind and target word of a link, from 0; None if there are no such words.
 
     ``lengths`` are the numbers of words of source and target, which are counted from ``first``.
@@ -305,7 +346,7 @@ def _no_link(link: str, links: Sequence[str], lengths: tuple[int, int], place: P
         f"{place.of_links or place.of_pair}: {shortened(repr(link))} is no link of a word of the "
         f"source, {first} to {last_source}, with one of the target, {first} to {last_target}"
     )
-    if all(_ends_of(each, 1 - first, lengths) for each in links):
+    if all(ends_of_link(each, 1 - first, lengths) for each in links):
         return CountedOtherwise(text, 1 - first)
     return BadPair(f"{text}; write 0-1, or 0p1 for a possible one")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from headroles.corpus import LINKS, Sentence
+from headroles.corpus import Sentence, links_in
 from headroles.roles.pairs import (
     BACK,
     FindLinks,
@@ -33,14 +33,7 @@ class Alignment(FindLinks):
 
     def of_pair(self, first: Sentence, second: Sentence) -> list[Link]:
         """Return the links of a source and a target."""
-        return [
-            (int(number) - 1, place, label)
-            for place, misc in enumerate(second.misc)
-            for label, kind in enumerate(LINKS)
-            for number in misc.get(kind, "").split(",")
-            # not so in a target of another pair, or in MISC of a treebank
-            if number.isascii() and number.isdecimal() and 0 < int(number[:9]) <= len(first.words)
-        ]
+        return links_in(len(first.words), second)
 
 
 def roles(options: SyntacticOptions, context: Context) -> Iterator[Role]:

@@ -16,7 +16,7 @@ import transformers as hf
 from tokenizers import normalizers
 
 import headroles as hr
-from headroles.errors import UsageError
+from headroles.errors import TokenizerError, UsageError
 from headroles.models.loading.saved_models import PrunedModel
 from headroles.studies.removals import without_each
 from headroles.tasks.options import GenerateOptions, RunOptions
@@ -282,3 +282,10 @@ def test_a_tokenizer_of_targets_in_python_is_not_saved(translator: Path, tmp_pat
     pruning = hr.prune_heads(translator, tmp_path / "small", **options)
     assert "is not saved with the model: pass it as target_tokenizer" in str(pruning)
     assert not [*(tmp_path / "small").glob("target-*")]
+
+
+def test_tokenizers_of_targets_that_are_missing_are_named(translator: Path, tmp_path: Path) -> None:
+    with pytest.raises(TokenizerError, match="holds no tokenizer; give one with target_tokenizer"):
+        hr.prune_heads(
+            translator, tmp_path / "x", keep=1, order="random", target_tokenizer=tmp_path
+        )

@@ -86,7 +86,13 @@ def load_for_targets(
     folder = local_folder(place) if isinstance(place, str | Path) and place else None
     if folder is not None and any(folder.glob(f"{SAVED}*")):
         return _saved_in(folder, options)
-    return None if given is None else load_tokenizer(given, options)
+    if given is None:
+        return None
+    try:
+        return load_tokenizer(given, options)
+    except TokenizerError as error:  # whose remedy is another option
+        text = str(error.args[0]).replace("`tokenizer`", "`target_tokenizer`")
+        raise TokenizerError(text) from error
 
 
 def _saved_in(folder: Path, options: ModelOptions) -> PreTrainedTokenizerBase:

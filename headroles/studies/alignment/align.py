@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -22,6 +22,7 @@ from headroles.corpus import (
     PreparedCorpus,
     as_corpus,
     prepared,
+    read_backwards,
 )
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, StorageError, UsageError
@@ -78,6 +79,12 @@ class AlignOptions(LevelOptions, PassOptions, TranslationOptions):
 
     top: Annotated[int, Meta(ge=1)] = 3
     """Average this many of the best heads; with more than one the text is read twice."""
+    reverse: bool = False
+    """Read the bitext the other way round, with a model of the other direction.
+
+    MODEL then translates the targets of the bitext into its sources. Links that are written stay
+    source-target, and languages are those of the bitext.
+    """
     links_of: Annotated[tuple[Head, ...] | None, Convert(_heads_named)] = None
     """Heads whose links are written and drawn, by their average, as in 1-5,2-5; left out: the top
     ones with fewest errors, or without an alignment those that attend most to single words."""
@@ -255,6 +262,8 @@ class WordAlignment(Result[AlignOptions, AlignFacts]):
             f"{self.record.model.name} over {pairs} of sentences. Links: the source word that each "
             f"target word attends to most, in the step that {step} it."
         )
+        if self.options.reverse:
+            intro += " The bitext is read the other way round: its targets are the sources."
         if self.has_errors:
             yield (
                 f"{intro} Error rates beside {facts['sure']:,} sure links, in %; that of the "
@@ -381,14 +390,19 @@ def _opened(model: Model, corpus: AnyCorpus, options: AlignOptions) -> Iterator[
     """Open the pairs of a bitext."""
     from headroles.studies.alignment.reading import open_pairs
 
-    with prepared(as_corpus(corpus)) as ready:
+    bitext, languages = as_corpus(corpus), (options.source_language, options.target_language)
+    if options.reverse:
+        bitext = read_backwards(bitext)
+        target, source = languages
+        options = replace(options, source_language=source, target_language=target)
+    with prepared(bitext) as ready:
         if ready.record.format != BITEXT:
             raise UsageError(
                 "words are aligned with those of a translation: give a bitext, with lines such as "
                 "source ||| target ||| 0-0 1-2"
             )
         _check_links(ready)
-        with open_pairs(model, ready, options) as reader:
+        with open_pairs(model, ready, options, options.reverse) as reader:
             yield reader
 
 

@@ -232,19 +232,23 @@ def shares_of(counts: LinkCounts, absent: frozenset[int] = frozenset()) -> dict[
     have a link.
     """
     links, _, _ = counts.found.sum(axis=0, dtype=np.float64).T
-    aligned, in_sure, in_possible = counts.found[counts.has_links].sum(axis=0, dtype=np.float64).T
-    precision = in_possible / _some(aligned)
-    recall = in_sure / _some(counts.sure.sum())
-    both = precision + recall
     shares = {
         "linked": links / _some(counts.words.sum()),
-        "precision": precision,
-        "recall": recall,
-        "f1": np.where(both == 0, 0.0, 2 * precision * recall / _some(both)),
+        **rates_of(counts.found[counts.has_links], counts.sure),
     }
     for share in shares.values():
         share[[*absent]] = np.nan
     return {"links": links.astype(np.int64), "confidence": counts.confidence, **shares}
+
+
+def rates_of(found: NDArray[np.integer], sure: IntArray) -> dict[str, FloatArray]:
+    """Return precision, recall and F1 (C,) of links ``found`` (n, C, kinds), of ``sure`` ones."""
+    links, in_sure, in_possible = found.sum(axis=0, dtype=np.float64).T
+    precision = in_possible / _some(links)
+    recall = in_sure / _some(sure.sum())
+    both = precision + recall
+    f1 = np.where(both == 0, 0.0, 2 * precision * recall / _some(both))
+    return {"precision": precision, "recall": recall, "f1": f1}
 
 
 def _some(number: Any) -> FloatArray:

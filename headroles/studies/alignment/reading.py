@@ -45,6 +45,8 @@ class PairReader:
     budget: Budget
     report: Progress
     skipped: Counter[str]
+    backwards: bool = False
+    """Whether the sides of the bitext were exchanged, and links are written in its order."""
     first: list[EncodedExample] = field(default_factory=list)
     documents: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
@@ -93,7 +95,7 @@ class PairReader:
         """Count the links of sets of heads; write those of the set at the place ``shown``."""
         counts, n_read = LinkCounts.empty(len(self.lengths), len(sets)), 0
         self.report.start(self.corpus.record.sentences)
-        with open_lines(out, self.corpus.record) as write:
+        with open_lines(out, self.corpus.record, self.backwards) as write:
             for window, pairs in self._windows(self.encoder.example_encoder(), Counter()):
                 chosen: dict[str, IntArray] = {}
                 for batch, maps, choices in self._choices(
@@ -154,8 +156,12 @@ class PairReader:
 
 
 @contextmanager
-def open_pairs(model: Model, corpus: PreparedCorpus, options: PassOptions) -> Iterator[PairReader]:
+def open_pairs(
+    model: Model, corpus: PreparedCorpus, options: PassOptions, backwards: bool
+) -> Iterator[PairReader]:
     """Open the cross-attention of a model for the pairs of a bitext; restore the model afterwards.
+
+    ``backwards`` is whether their sides were exchanged.
 
     Raises errors as `load_encoder`, and ModelSupportError for a model without cross-attention.
     """
@@ -169,6 +175,7 @@ def open_pairs(model: Model, corpus: PreparedCorpus, options: PassOptions) -> It
             Budget.for_device(encoder.device, options.batch_tokens),
             Progress(options.on_progress, corpus.record.sentences),
             Counter(corpus.skipped),
+            backwards,
         )
 
 
@@ -176,7 +183,7 @@ WriteLine = Callable[[Example, IntArray | None], None]
 
 
 @contextmanager
-def open_lines(out: Path | None, corpus: RecordedCorpus) -> Iterator[WriteLine]:
+def open_lines(out: Path | None, corpus: RecordedCorpus, backwards: bool) -> Iterator[WriteLine]:
     """Open a file of links, a line for each line of a bitext: ``0-0 1-2``, source and target.
 
     Words are numbered as in the bitext. A pair that was not read has an empty line, and so has a
@@ -187,7 +194,7 @@ def open_lines(out: Path | None, corpus: RecordedCorpus) -> Iterator[WriteLine]:
         yield lambda example, chosen: None
         return
     with whole_file(out) as draft, draft.open("w", encoding="ascii") as file:
-        yield _Lines(file, corpus).write
+        yield _Lines(file, corpus, backwards).write
 
 
 @dataclass
@@ -196,6 +203,7 @@ class _Lines:
 
     file: TextIO
     corpus: RecordedCorpus
+    backwards: bool
     place: tuple[str, int] = "", 0
 
     def write(self, example: Example, chosen: IntArray | None) -> None:
@@ -206,6 +214,9 @@ class _Lines:
             self.place = name, int(number)
             self.file.write("\n" * (int(number) - before - 1))
         first, links = self.corpus.links_from, enumerate(() if chosen is None else chosen)
-        pairs = sorted((source, target) for target, source in links if source != NO_LINK)
-        self.file.write(" ".join(f"{source + first}-{target + first}" for source, target in pairs))
+        pairs = [(source, target) for target, source in links if source != NO_LINK]
+        if self.backwards:
+            pairs = [(source, target) for target, source in pairs]
+        text = " ".join(f"{source + first}-{target + first}" for source, target in sorted(pairs))
+        self.file.write(text)
         self.file.write("\n")

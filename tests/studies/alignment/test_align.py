@@ -39,6 +39,7 @@ from headroles.studies.claims.claims import CLAIMS
 from headroles.testing.hypotheses import Hypotheses
 from tests.commands import run, run_well
 from tests.conftest import make_bert, make_tokenizer
+from tests.models.test_tokenizers import m2m
 from tests.scoring.test_targets import PAIRS, Pair
 from tests.scoring.test_targets import make_model as make_translator
 
@@ -365,6 +366,45 @@ def test_links_that_are_written_are_an_alignment_to_read(tmp_path: Path, links_f
     rows = align(make_model("bart"), own).frame
     of_head = rows[(rows["layer"] == 1) & (rows["head"] == 0) & (rows["measure"] == "weights")]
     assert of_head[["aer", "precision", "recall", "f1"]].to_numpy().tolist() == [[0, 1, 1, 1]]
+
+
+def test_the_other_way_round_is_the_exchanged_bitext(tmp_path: Path) -> None:
+    """By a model of several languages, whose codes go with the texts."""
+    model, tokenizer = make_model("m2m_100"), m2m(tmp_path)
+    bitext = write(tmp_path, PAIRS)
+    exchanged = write(
+        tmp_path, [(t, s, _exchanged(links)) for s, t, links in PAIRS], "other.bitext"
+    )
+    codes = {"source_language": "en", "target_language": "de"}
+    other_codes = {"source_language": "de", "target_language": "en"}
+    runs = [(bitext, codes, True), (exchanged, other_codes, False), (bitext, codes, False)]
+    found = [
+        hr.align_words(
+            model,
+            hr.read_bitext(path, links_from=0),
+            tokenizer=tokenizer,
+            reverse=reverse,
+            write_links=tmp_path / f"{number}.links",
+            **languages,
+        )
+        for number, (path, languages, reverse) in enumerate(runs)
+    ]
+    pd.testing.assert_frame_equal(found[0].frame, found[1].frame)
+    assert not found[0].frame.equals(found[2].frame)
+    assert "read the other way round" in str(found[0])
+    lines, others = ((tmp_path / f"{k}.links").read_text().splitlines() for k in (0, 1))
+    assert lines == [_exchanged(line) for line in others]
+    assert any(line != other for line, other in zip(lines, others, strict=True))
+
+
+def _exchanged(links: str) -> str:
+    """Links with their ends exchanged, in order."""
+    ends = [
+        (link.replace("p", "-").split("-"), "p" if "p" in link else "-") for link in links.split()
+    ]
+    return " ".join(
+        f"{s}{mark}{t}" for s, t, mark in sorted((int(t), int(s), m) for (s, t), m in ends)
+    )
 
 
 def test_a_pair_that_is_not_read_has_an_empty_line(tmp_path: Path) -> None:
