@@ -72,7 +72,9 @@ def _knows_language(tokenizer: PreTrainedTokenizerBase, name: str, code: str) ->
     """Tell whether a tokenizer of languages has a piece for a code, as itself or in underscores."""
     if isinstance(tokenizer, FSMTTokenizer):  # its languages are two, and no pieces
         return code in (tokenizer.src_lang, tokenizer.tgt_lang)
-    return hasattr(tokenizer, name) and not {code, f"__{code}__"}.isdisjoint(tokenizer.get_vocab())
+    beside = getattr(tokenizer, "lang_code_to_id", {})  # of M2M-100, not in its vocabulary
+    known = {*tokenizer.get_vocab(), *beside}
+    return hasattr(tokenizer, name) and not known.isdisjoint({code, f"__{code}__"})
 
 
 def load_for_targets(
