@@ -13,7 +13,8 @@ writes the folder DATA of ``removed``, ``orders``, ``importance``, ``unchanged``
 level        single tests at 5 %, by the skewness of a column of scores
 families     any rejection after a correction, where every H0 is true at its limit
 answers      answers of the default table: given, found of the true ones, wrong
-limit        the same if half of the roles of arcs lie exactly at a threshold or margin
+found        the share of true answers that are found, about roles of arcs and of tokens apart
+limit        answers if half of the roles of arcs lie exactly at a threshold or margin
 steps        wrong answers and steps of evidence about roles of arcs
 limits       the same if one quantity that they need lies exactly at its limit for half of the roles
 half         false discoveries and power if half of H0 are true at their limit

@@ -36,6 +36,7 @@ from headroles.studies.evidence import CONTRASTS, DISTANCE, RoleHypotheses
 from headroles.studies.heads import HeadColumns
 from headroles.testing.evidence import (
     NO,
+    UNDECIDED,
     YES,
     find_change,
     find_equivalence,
@@ -249,6 +250,19 @@ def answers(population: Population, kind: Kind, rng: np.random.Generator) -> Fig
             figures[f"{name}/{word}"] = float(own.mean())
             figures[f"{name}/{word}, found"] = share_of(own & is_true, is_true)
             figures[f"{name}/{word}, wrong"] = share_of(own & ~is_true, own)
+    return figures
+
+
+def found(population: Population, kind: Kind, rng: np.random.Generator) -> Figures:
+    """Measure the share of true answers that are found, about roles of arcs and of tokens apart."""
+    tested = population.tested(population.draw(kind, rng))
+    given = tested.answered(TestOptions()).answers
+    figures: Figures = {}
+    for part, is_of_part in (("arcs", tested.has_steps), ("tokens", ~tested.has_steps)):
+        for word, is_true in population.truths("t", kind).items():
+            true = is_true & is_of_part
+            figures[f"{part}/{word}, found"] = share_of((given == word) & true, true)
+        figures[f"{part}/undecided"] = share_of((given == UNDECIDED) & is_of_part, is_of_part)
     return figures
 
 
@@ -634,6 +648,7 @@ STUDIES: dict[str, tuple[Study, int]] = {
     "level": (partial(by_sample, level, SAMPLES), 20),
     "families": (partial(by_sample, families, SAMPLES), 60),
     "answers": (partial(by_sample, answers, SAMPLES), 20),
+    "found": (partial(by_sample, found, DOCUMENTS), 10),
     "limit": (partial(by_sample, answers, DOCUMENTS[:3], null=at_limit), 100),
     "half": (partial(by_sample, half, SAMPLES), 20),
     "intervals": (partial(by_sample, intervals, SAMPLES), 20),
