@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,7 @@ from headroles.scoring.options import (
 from headroles.scoring.parts import ALONE, Sharing
 from headroles.scoring.run_notes import warnings_of_run
 from headroles.scoring.scores import HeadScores
-from headroles.studies.classification.ladder import heads_in
+from headroles.studies.classification.ladder import heads_in, reaches
 from headroles.studies.classification.role_table import (
     CONTROLS_IN_WORDS,
     AssignOptions,
@@ -264,7 +264,9 @@ def assign(
     )
     frame = _frame(scores, tested, options)
     controls = (
-        {} if options.is_published else _test_controls(frame, scores, control_scores, options)
+        _Controls({}, {})
+        if options.is_published
+        else _test_controls(frame, scores, control_scores, options)
     )
     absent = [role for role in scores.roles if role.is_tested and role.id not in columns.ids]
     facts: RoleFacts = {
@@ -275,7 +277,8 @@ def assign(
             role: (str(rule.rules[0]), str(rule.rules[1]))
             for role, rule in tested.class_rules.items()
         },
-        "controls": controls,
+        "controls": controls.heads,
+        "controls_beyond": controls.beyond,
         **describe_clusters(tested.means, scores.clusters),
         "left_out": {role.id: _why_absent(role, scores.record) for role in absent},
     }
@@ -356,29 +359,38 @@ def _is_certain(frame: pd.DataFrame) -> BoolArray:
     return (is_answer & (frame["answer"] == frame["certified"])).to_numpy()
 
 
+class _Controls(NamedTuple):
+    """By control, the heads that would have each role, and those that reach each further step."""
+
+    heads: dict[str, dict[str, list[Head]]]
+    beyond: dict[str, dict[str, list[Head]]]
+
+
 def _test_controls(
     frame: pd.DataFrame,
     scores: HeadScores,
     control_scores: Mapping[str, HeadScores],
     options: AssignOptions,
-) -> dict[str, dict[str, list[Head]]]:
-    """Test the controls as roles are, each by itself; return the heads that would have each role.
-
-    Their means become columns of ``frame``.
-    """
+) -> _Controls:
+    """Test the controls as roles are, each by itself. Their means become columns of ``frame``."""
     controls = dict(control_scores)
     if names := [role.id for role in scores.roles if role.control == OTHER_TREES]:
         trees = scores.select(roles=names)
         as_real = tuple(role.without_control() for role in trees.roles)
         controls = {TREES: replace(trees, roles=as_real), **controls}
-    heads = {}
+    found = _Controls({}, {})
     for name, control in controls.items():
         tested = RoleHypotheses.from_scores(control, options.tests, options)
         rows = pd.DataFrame({**tested.columns.labels, "mean": tested.means.moments.mean})
         frame[f"mean_{name}"] = frame[["layer", "head", "role"]].merge(rows, how="left")["mean"]
-        having = rows[tested.answered(options.tests).answers == YES].groupby("role", sort=False)
-        heads[name] = {str(role): heads_in(of_role) for role, of_role in having}
-    return heads
+        answered = tested.answered(options.tests)
+        having = rows[answered.answers == YES].groupby("role", sort=False)
+        found.heads[name] = {str(role): heads_in(of_role) for role, of_role in having}
+        if steps := tested.steps(answered.above, options.tests):
+            has_steps, alpha = tested.has_steps, options.tests.alpha
+            rows["evidence"] = evidence_of(answered.answers, steps, has_steps, alpha)
+            found.beyond[name] = {step: heads_in(rows[reaches(rows, step)]) for step in steps}
+    return found
 
 
 def _beyond_distance(tested: RoleHypotheses, options: AssignOptions) -> dict[str, NDArray[Any]]:

@@ -48,7 +48,7 @@ from headroles.studies.classification.ladder import (
     reaches,
     undecided_in,
 )
-from headroles.studies.evidence import STEPS
+from headroles.studies.evidence import CLASS, STEPS
 from headroles.studies.heads import ScoreLevel, ThresholdOptions, UnitFacts
 from headroles.testing.evidence import ANSWERS, NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES, T
 from headroles.testing.options import CorrectionOptions, TestOptions, describe_test
@@ -154,7 +154,8 @@ class RoleFacts(ScoreLevel, UnitFacts):
     """Facts of a role table beside its rows.
 
     ``threshold`` and ``distance_margin`` are those that the tests used. ``controls`` are the heads
-    that would have each role in each control. ``offsets`` are, of first choices, the fixed offsets
+    that would have each role in each control, and ``controls_beyond`` those that reach each further
+    step of evidence there. ``offsets`` are, of first choices, the fixed offsets
     in words that each role of arcs was compared with: the best one of the second half of the
     documents, for the first half, and the reverse. ``class_rules`` are the rules of the step
     *class*, found in the same way. ``doubled_examples`` stand in several of the
@@ -166,6 +167,7 @@ class RoleFacts(ScoreLevel, UnitFacts):
     offsets: dict[str, tuple[int, int]]
     class_rules: NotRequired[dict[str, tuple[str, str]]]
     controls: dict[str, dict[str, list[Head]]]
+    controls_beyond: NotRequired[dict[str, dict[str, list[Head]]]]
     left_out: dict[str, str]
 
 
@@ -780,11 +782,13 @@ def about_controls(table: RoleTable) -> Iterator[str]:
     if unmatched and unmatched == n_sentences:
         yield "Control: no sentence has as many words as another one, so trees cannot be swapped."
         controls.remove(TREES)
-    parts = [
-        f"with {in_words[name]}, {numbered(n := int(counts[name]), 'head')} "
-        f"{'counts' if n == 1 else 'count'}"
-        for name in controls
-    ]
+    parts, beyond = [], table.facts.get("controls_beyond", {})
+    for name in controls:
+        n = int(counts[name])
+        verb = "counts" if n == 1 else "count"
+        parts.append(f"with {in_words[name]}, {numbered(n, 'head')} {verb}")
+        if n and name in beyond:
+            parts[-1] += f", {len(beyond[name][CLASS])} {table.beyond[CLASS]}"
     if parts:
         lacking = (
             f" ({unmatched} of {n_sentences} sentences have no match)"

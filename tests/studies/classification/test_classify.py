@@ -123,3 +123,10 @@ def test_a_control_is_answered_as_roles_are(bert_folder: Path, sample: Path) -> 
         role: {*heads} for role in expected.roles if (heads := expected.heads_with(role))
     }
     assert found
+    assert [*table.facts["controls_beyond"]] == ["words"]  # other trees have no further steps
+    beyond = table.facts["controls_beyond"]["words"]
+    for step, heads in beyond.items():
+        assert {*map(tuple, heads)} == {*expected.heads_with("syntactic", beyond=step)}
+    assert [*beyond] == ["class", "attractors"]
+    n = len(beyond["class"])
+    assert f"count, {n} beyond nearer words of the class" in " ".join(str(table).split())
