@@ -588,6 +588,31 @@ def test_the_nearest_word_of_a_class_has_no_positive_contrast(bitext: Path) -> N
     assert (near < 0).any()
 
 
+def linked_words(source: Any, target: Any) -> list[tuple[int, int]]:
+    """The sure links of a pair, as a role of the user's own."""
+    text = " ".join(source.words), " ".join(target.words)
+    links = next(links for *known, links in PAIRS if tuple(known) == text)
+    return [(int(one[0]), int(one[2])) for one in links.split() if "-" in one]
+
+
+def test_pairs_of_the_user_s_own_have_the_contrasts_of_aligned_words(tmp_path: Path) -> None:
+    sure = [pair for pair in PAIRS if "p" not in pair[2]]
+    assert len(sure) > 2
+    (tmp_path / "sure.bitext").write_text("".join(f"{' ||| '.join(pair)}\n" for pair in sure))
+    scores = scored(
+        make_model("bart"),
+        read_bitext(tmp_path / "sure.bitext"),
+        attention="cross",
+        roles=["aligned", linked_words],
+        controls="none",
+    )
+    own = next(name for name in scores.role_ids if name.endswith("linked_words:back"))
+    for contrast in ("", ":beyond_offset", ":near", ":near:back"):
+        expected = scores.column(f"aligned{contrast}")
+        np.testing.assert_array_equal(scores.column(f"{own}{contrast}"), expected)
+        assert not np.isnan(expected).all()
+
+
 def between_units(pair: Pair, weights: NDArray[np.float64], is_cross: bool) -> Any:
     """Attention between special tokens and words of both sequences, in their order."""
     n_source, n_words = len(pair.source), 1 + max(pair.source_words)
