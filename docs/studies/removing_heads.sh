@@ -21,10 +21,11 @@ python -m docs.studies.removed orders --curves curves-sst2 --pairs reestimated,i
 # Translation: opus-mt-zh-en, whose TOKENIZER of targets is a stand-in; pairs in halves.
 headroles importance opus-mt-zh-en pairs.tsv --target-tokenizer TOKENIZER --out DIR
 headroles ablate opus-mt-zh-en pairs.tsv --target-tokenizer TOKENIZER --sets kinds,layers --examples 100 --out DIR
+headroles ablate opus-mt-zh-en 32-short-pairs.tsv --target-tokenizer TOKENIZER --sets single --out DIR  # and importance
 headroles classify opus-mt-zh-en first-half.bitext --links-from 1 --attention cross --target-tokenizer TOKENIZER \
     --target-rows input --threshold 8 --roles aligned --out ROLES
-headroles by-role opus-mt-zh-en second-half.tsv --target-tokenizer TOKENIZER --roles-from ROLES --roles aligned \
-    --examples 32 --draws 39 --permutations 999 --out DIR
+headroles by-role opus-mt-zh-en 24-of-the-second-half.tsv --target-tokenizer TOKENIZER --roles-from ROLES \
+    --roles aligned --attention cross --draws 199 --permutations 999 --out DIR
 headroles by-role opus-mt-zh-en 96-of-the-second-half.tsv --target-tokenizer TOKENIZER --roles-from ROLES --roles aligned \
     --examples 32 --draws 39 --generate --ignore-case --longest-translation 60 --out DIR
 headroles pruning-curves opus-mt-zh-en first-half.tsv --test 32-of-the-second-half.tsv --target-tokenizer TOKENIZER \
