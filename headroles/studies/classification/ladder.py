@@ -56,7 +56,7 @@ class Count:
         """The same for the cell of a grid."""
         if not self.n_open:
             return "none"
-        return f"{self.n_open} of {self.n_tests} undecided"
+        return f"{self.n_open} of {numbered(self.n_tests, 'test')} open"
 
     @property
     def open_tests(self) -> str:

@@ -294,7 +294,7 @@ def open_roles() -> RoleTable:
 
 def test_undecided_heads_stand_beside_every_count(open_roles: RoleTable) -> None:
     """On screens, in captions, figures, pages and JSON; 0 of them is no finding either."""
-    named = {"local": ("1", "1", "0-0"), "delimiter": ("0", "3", "3 of 4 undecided")}
+    named = {"local": ("1", "1", "0-0"), "delimiter": ("0", "3", "3 of 4 tests open")}
     (grid,) = (part for part in open_roles.shown if isinstance(part, Grid))
     for row_of, (role, cells) in zip(grid.rows, named.items(), strict=True):
         assert row_of[:4] == (open_roles.in_words(role), *cells)
