@@ -97,7 +97,11 @@ _MOST_USED = {
     "--quick",
     "--claims",
     "--task",
+    "--links",
     "--write-links",
+    "--forward",
+    "--backward",
+    "--by",
 }
 
 
