@@ -24,8 +24,12 @@ def sample_treebank() -> Path:
 def atlas() -> pd.DataFrame:
     """Return the roles of all heads of 13 encoders, tested over treebanks beside three controls.
 
-    A row is a head and a role, or a claim of a paper, whose role is ``claim:ID``. Missing values
-    are NaN. The page of the atlas describes its columns and sources.
+    A row is a head and a role, or a claim of a paper, whose role is ``claim:ID``, whose effect is
+    ``mean`` and whose verdict is ``answer``. Heads of the decoders and of the cross-attention of
+    two models are there too (``attention``), across with alignment error rates (``aer``).
+    ``evidence`` is the farthest step of evidence, ``controls`` names those with which the head
+    would have the role. Numbers have three digits; missing ones are NaN, missing texts empty. The
+    page of the atlas describes its columns and sources.
 
     >>> frame = atlas()
     >>> len(frame["encoder"].unique())

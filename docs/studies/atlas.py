@@ -275,6 +275,8 @@ def with_role(rows: pd.DataFrame) -> str:
 def by_target(atlas: pd.DataFrame) -> Rows:
     """Count the heads of decoders and of cross-attention, and name those with fewest errors."""
     for rows, rungs in rungs_of(atlas[atlas["attention"].isin((DECODER, CROSS))]):
+        if not rungs:  # targets without trees and links
+            continue
         steps = {rung.step: in_brackets(rung) for rung in rungs}
         fewest = rows[rows["aer"].notna()].sort_values("aer")[:3]
         yield {
