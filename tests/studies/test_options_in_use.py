@@ -42,6 +42,8 @@ def shared(
     bitext.write_text("".join(f"{' ||| '.join(pair)}\n" for pair in PAIRS), "utf-8")
     places["LINKS"] = str(folder / "links")
     places["BITEXT"] = hr.read_bitext(bitext)
+    places["DIRECTION"] = str(folder / "direction.links")
+    Path(places["DIRECTION"]).write_text("0-0 1-1\n" + "0-0\n" * (len(PAIRS) - 1), "utf-8")
     places["CORPUS"] = hr.read_conllu(places["SAMPLE"])
     places["ABLATIONS"] = hr.ablate_heads(places["MODEL"], places["TASK"])
     for name, score in (("BIAS", "bias"), ("HITS", "hit")):
@@ -125,6 +127,12 @@ STUDIES = {
         hr.align_words,
         [{"model": "TRANSLATOR", "corpus": "BITEXT"}],
         settings=({"links_of": "0-1", "write_links": "LINKS"}, {}),
+    ),
+    "symmetrize": Study(
+        hr.symmetrize_links,
+        [{"corpus": "BITEXT"}],
+        {"forward": "DIRECTION", "backward": "DIRECTION"},
+        settings=({"write_links": "LINKS"},),
     ),
     "tokens": Study(hr.measure_token_groups, OVER_CORPUS),
     "examples": Study(hr.find_examples, OF_WORDS, settings=({}, TYPED)),
