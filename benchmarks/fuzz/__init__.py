@@ -124,10 +124,10 @@ def spoil_file(file: Path, chance: random.Random) -> None:
 
 
 def read_json(file: Path) -> Any:
-    """Return the content of a file, None if it is no JSON any more, or was removed."""
+    """Return the content of a file, None if it is no JSON any more, or no file."""
     try:
         return json.loads(file.read_text())
-    except (ValueError, FileNotFoundError):
+    except (ValueError, OSError):
         return None
 
 

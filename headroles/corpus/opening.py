@@ -144,7 +144,7 @@ def open_corpus(paths: Sequence[PathLike], options: CorpusOptions) -> Corpus:
 _APPLIES_TO = {
     ArcsOptions: "files of tokens and arcs (.jsonl)",
     ConlluOptions: "treebanks, not to text",
-    BitextOptions: "bitexts (files called .bitext, or two files with `translations`)",
+    BitextOptions: "bitexts (a file that is called .bitext, or two with `translations`)",
     ParsingOptions: "text that is parsed",
     TextOptions: "plain text",
     PairsOptions: "tables",

@@ -200,8 +200,8 @@ def _decoder_in(model: PreTrainedModel, family: Family, kind: str) -> Stack:
     base = cast("PreTrainedModel", model.base_model)
     if not is_encoder_decoder(model.config) or getattr(base, "decoder", None) is None:
         raise ModelSupportError(
-            f"{family.name} has no {kind} attention beside that of an encoder: give an "
-            "encoder-decoder, or omit `attention`"
+            f"{family.name} has no {kind} attention beside that of an encoder: this takes an "
+            "encoder-decoder, such as Marian, BART or T5"
         )
     if family.returns_scores:
         raise ModelSupportError(

@@ -48,7 +48,7 @@ def draw_error_rates(alignment: WordAlignment) -> Figure:
 
     >>> from headroles.report import draw_error_rates
     >>> [ax.get_title() for ax in draw_error_rates(alignment).axes]
-    ['by weights', 'by norms']
+    ['errors in % by weights', 'errors in % by norms']
     """
     if not alignment.has_errors:
         raise UsageError("the bitext has no alignment, so there are no error rates to draw")
@@ -66,7 +66,7 @@ def draw_error_rates(alignment: WordAlignment) -> Figure:
         names = ["all" if head == WHOLE_LAYER else str(head) for head in heads]
         ax.set_xticks(range(len(heads)), names)
         ax.set_yticks(range(len(rates)), rates.index)
-        ax.set(title=f"by {measure}", xlabel="head")
+        ax.set(title=f"errors in % by {measure}", xlabel="head")
     axes[0].set_ylabel("layer")
     return figure
 

@@ -129,7 +129,7 @@ def _rows(shifts: RoleComparison, role: str) -> tuple[str, pd.DataFrame]:
 def draw_changed_heads(
     shifts: RoleComparison, checkpoint: str | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw layers x heads: in how many roles each head changed, as number and as colour.
+    """Draw layers x heads: how many means of roles changed, as number and as colour.
 
     Without ``checkpoint``, the last. Raises UsageError for one that was not compared.
 
@@ -137,14 +137,14 @@ def draw_changed_heads(
 
     >>> from headroles.report import draw_changed_heads
     >>> draw_changed_heads(shifts).get_title()
-    'roles that changed, before to after'
+    'means that changed, before to after'
     """
     name, rows = _checkpoint(shifts, checkpoint), shifts.rows_counted_once()
     rows = rows[rows["checkpoint"] == name]
     changed = rows["changed"].astype(float).groupby([rows["layer"], rows["head"]]).sum()
-    title = f"roles that changed, before to {plain(name)}"
+    title = f"means that changed, before to {plain(name)}"
     counts = grid_of(shifts.frame, changed)
-    return draw_values(ax, counts, title, "roles that changed", counts)
+    return draw_values(ax, counts, title, "means of roles that changed", counts)
 
 
 def _checkpoint(shifts: RoleComparison, name: str | None) -> str:
