@@ -721,6 +721,7 @@ def prune_heads(
     order: Order = "importance",
     keep: int | None = None,
     share: float | None = None,
+    heads: str | Sequence[str | int] | None = None,
     written_as: Literal["pruned", "zeroed"] = "pruned",
     update_examples: int = 32,
     fine_tune_on: PathLike | None = None,

@@ -157,6 +157,7 @@ STUDIES = {
         settings=(
             {"keep": 8, "order": "reestimated"},
             {"share": 0.1, **BY_ROLE, "order": "with_role"},
+            {"heads": "0-1,1-0"},
             {"keep": 8, "fine_tune_on": "TASK", "epochs": 1, "compensation": True},
         ),
         companions=({"keep": 8}, {"keep": 8, **BY_ROLE}),

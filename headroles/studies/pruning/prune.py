@@ -37,8 +37,8 @@ from headroles.models.heads.surgery import remove_rows, zero_heads
 from headroles.models.loading.encoder import LoadedModel, load_encoder
 from headroles.models.loading.saved_models import PrunedModel, model_folder
 from headroles.models.loading.targets import about_saved
-from headroles.models.options import TargetOptions
-from headroles.options import Convert, Flag, Options, fields_of, path_text, takes
+from headroles.models.options import ATTENTIONS, TargetOptions
+from headroles.options import Convert, Flag, Options, fields_of, path_text, split_names, takes
 from headroles.passes.loop import gradients_of_mean
 from headroles.passes.options import Progress
 from headroles.record import Record
@@ -47,6 +47,7 @@ from headroles.results.result import OptionsOf, Result
 from headroles.results.shown import Grid, Shown, Warned
 from headroles.results.stored import Claimed, write_together
 from headroles.studies.importance.importance import ABSOLUTE, values_of
+from headroles.studies.inspection.origin import read_head
 from headroles.studies.pruning.orders import (
     Order,
     SelectionOptions,
@@ -140,15 +141,19 @@ class PruneOptions(SelectionOptions, TuningOptions, GenerateOptions):
     """Number of heads to keep."""
     share: Annotated[float | None, Meta(gt=0, lt=1)] = None
     """Share of the heads to remove, instead of keep."""
+    heads: Annotated[Sequence[str] | None, Convert(split_names)] = None
+    """Heads to remove, as in 1-5,2-5, instead of keep; with several kinds of attention as in
+    'cross 1-5'."""
     written_as: Annotated[Literal["pruned", "zeroed"], Flag("--as")] = "pruned"
     """pruned: without the heads; zeroed: full size with zeros, for any program."""
 
     def check(self) -> None:
         """Reject a missing or double number of heads, and orders by role without a role."""
         super().check()
-        if (self.keep is None) == (self.share is None):
+        if sum(amount is not None for amount in (self.keep, self.share, self.heads)) != 1:
             raise UsageError(
-                "give the number of heads to keep, or the share to remove: `keep` or `share`"
+                "give the number of heads to keep, the share to remove, or the heads: `keep`, "
+                "`share` or `heads`"
             )
         self.check_orders([(self.order, self.role)])
 
@@ -416,8 +421,8 @@ def prune_heads(
         run, tested, tuned = runs
         targets = TargetOptions(target_tokenizer=options.target_tokenizer)
         encoder = opened.encoder if opened else load_encoder(model, options, None, targets)
-        if opened is None and options.kinds:
-            encoder = encoder.with_heads_of(options.kinds)
+        if opened is None and (kinds := options.kinds or _kinds_in(options.heads or ())):
+            encoder = encoder.with_heads_of(kinds)
         check_generation(tested, options)
         keep_parts("pruning", options, run, tested)
         removed = _choose(encoder.sites, options, run)
@@ -430,11 +435,35 @@ def prune_heads(
             options,
             before=before,
             tested=tested,
-            chosen_by=run,
+            chosen_by=run if options.heads is None else None,
             zeroed=options.written_as == "zeroed",
-            order=options.order,
+            order=options.order if options.heads is None else "as named",
             fine_tuning=None if tuned is None else fine_tune(tuned, tested, removed, options),
         )
+
+
+def _kinds_in(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the kinds of attention in the names of heads."""
+    return tuple(kind for kind in ATTENTIONS if any(kind in name.split() for name in names))
+
+
+def _find_head(sites: HeadSites, text: str) -> Head:
+    """Return the row and the number of a head, named as in ``1-5`` or ``cross 1-5``.
+
+    Raises UsageError for a head that the model does not have, or whose kind of attention is open.
+    """
+    kind, _, name = text.strip().rpartition(" ")
+    layer, number = read_head(name)
+    kinds = sites.rows.layers
+    if kind not in kinds and (kind or len(kinds) > 1):
+        raise UsageError(
+            f"the head {text!r} is of no kind of attention; name one of "
+            f"{', '.join(kinds) or 'none'}, as in 'cross 1-5'"
+        )
+    head = sites.rows.first(kind or next(iter(kinds), "")) + layer, number
+    if head not in sites.heads or sites.rows.place(head[0])[1] != layer:
+        raise UsageError(f"the model has no head {text}; layers and heads count from 0")
+    return head
 
 
 def _choose(sites: HeadSites, options: PruneOptions, run: TaskRun | None) -> list[Head]:
@@ -444,6 +473,9 @@ def _choose(sites: HeadSites, options: PruneOptions, run: TaskRun | None) -> lis
     `choose_heads`.
     """
     units = units_of(sites)
+    if options.heads is not None:
+        named = {_find_head(sites, name) for name in options.heads}
+        return [head for unit in units.values() if named & {*unit} for head in unit]
     size = max(map(len, units.values()), default=1)
     n_heads, keep = size * len(units), options.keep or 0
     if keep > n_heads:

@@ -41,6 +41,7 @@ from tests.models.test_saved_models import outputs
 from tests.rounding import assert_same_outputs, near
 from tests.studies.conftest import losses_of
 from tests.tasks.conftest import HEADS, make_task_model, save
+from tests.tasks.test_writing import make_translator
 
 SIX_LAYERS = [(layer, head) for layer in range(6) for head in range(4)]
 
@@ -299,6 +300,32 @@ def test_weights_that_are_not_finite() -> None:
 
     with pytest.raises(ModelError, match=r"not finite after fine-tuning; lower .* \(0\.001\)"):
         train_weights(make_task_model(), 2, gradients_of, options("unread"))
+
+
+def test_heads_are_removed_by_name(classifier: Path, tmp_path: Path) -> None:
+    translator = save(make_translator("marian"), tmp_path / "marian")
+    named = prune_heads(classifier, tmp_path / "named", heads="2-1,0-3")
+    assert named.removed == [(0, 3), (2, 1)]
+    assert "2 of 12 heads removed (order: as named)" in str(named)
+    for heads in (["decoder 1-0", "cross 0-1"], "decoder 1-0, cross 0-1"):
+        frame = prune_heads(translator, tmp_path / "all", heads=heads, overwrite=True).frame
+        gone = frame[frame["removed"]]
+        found = list(zip(gone["attention"], gone["layer"], gone["head"], strict=True))
+        assert found == [("decoder", 1, 0), ("cross", 0, 1)]
+    across = prune_heads(translator, tmp_path / "across", heads="0-1", attention="cross")
+    assert across.removed == [(0, 1)]
+    refused = {
+        "0-1": "'0-1' is of no kind of attention; name one of encoder, decoder, cross",
+        "self 0-1": "is of no kind of attention",
+        "cross 9-0": "the model has no head cross 9-0",
+        "encoder 3-0": "the model has no head encoder 3-0",
+    }
+    every: Any = {"attention": "encoder,decoder,cross"}
+    for name, message in refused.items():
+        with pytest.raises(UsageError, match=message):
+            prune_heads(translator, tmp_path / "refused", heads=[name], **every)
+    with pytest.raises(UsageError, match="give the number of heads to keep, the share to remove"):
+        PruneOptions(heads="0-1", keep=3)
 
 
 def test_a_test_with_the_examples_of_the_choice_is_warned_of(
