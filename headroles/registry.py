@@ -130,7 +130,7 @@ COMMANDS = (
         "symmetrize",
         "studies.alignment.symmetrize:symmetrize_links",
         "Join links of words of both directions, and count their errors.\n\nCORPUS is a bitext; "
-        "--forward and --backward name files that align wrote with --write-links.",
+        "the files of links are those that align wrote, one for each direction.",
         kind="joined links",
     ),
     Command(

@@ -208,7 +208,8 @@ def test_adapters_count_as_far_as_they_are_on(state: str, measure: str) -> None:
     for given in (model, PeftModel(LoraModel(model))):
         found = scores(given, measure=measure, tokenizer=TOKENIZER)
         reference = scores(expected, measure=measure, tokenizer=TOKENIZER)
-        np.testing.assert_allclose(found, reference, rtol=0, atol=2e-5)
+        # weights that were merged and are taken apart again are rounded
+        np.testing.assert_allclose(found, reference, rtol=2e-5, atol=2e-5)
     assert before.keys() == model.state_dict().keys()  # the model itself is as it was
     assert all(torch.equal(before[name], values) for name, values in model.state_dict().items())
 
