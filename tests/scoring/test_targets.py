@@ -565,6 +565,9 @@ def test_screens_speak_of_source_and_target(bitext: Path, tmp_path: Path) -> Non
     assert "words of pairs" not in text
     found.save(tmp_path / "out")
     examples = find_examples(found.scores, (0, 0), "aligned", n=1)
+    source, between, target = examples.frame["text"][0].partition(" ||| ")
+    assert (source.replace("[", "").replace("]", ""), target) in [pair[:2] for pair in PAIRS]
+    assert between
     assert set(examples.frame["example"]) <= set(found.scores.ids)
 
 
@@ -694,7 +697,7 @@ def test_a_pair_of_the_users_own_is_shown(bitext: Path) -> None:
     shown = {(found.labels[q], found.labels[k]) for q, k in np.argwhere(found.sieve)}
     assert shown == {("dog", "dog"), ("the", "the")}
     examples = find_examples(scores, (0, 1), "aligned", tokens=["dog", "|||", "dog"], **asked)
-    assert examples.frame["text"][0] == "dog dog"
+    assert examples.frame["text"][0] == "dog ||| dog"
     with pytest.raises(CorpusError, match="the pair: 'dog' is no line of the form source"):
         find_examples(scores, (0, 1), "aligned", text="dog", **asked)
     with pytest.raises(UsageError, match="parser has no effect on a pair"):

@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 from msgspec import Meta
 
+from headroles.corpus import BITEXT
+from headroles.corpus.bitext import BETWEEN
 from headroles.drawing.page import Quoted
 from headroles.errors import HeadRolesError, UsageError
 from headroles.models.options import ModelOptions
@@ -232,6 +234,9 @@ def _row(scores: HeadScores, chosen: Chosen, seen: WordAttention | None) -> dict
     if row != TYPED:
         count = scores.counts[row, scores.role_ids.index(chosen.role.id)]
         document = scores.documents[row]  # as the file was called
+    texts = [f"[{word}]" if k in keys else word for k, word in enumerate(words)]
+    if scores.record.corpus.format == BITEXT:
+        texts.insert(len(example.sentences[0].words), BETWEEN)
     gives: dict[bool, list[str]] = {True: [], False: []}
     if seen is not None:
         for query, key, weight, is_of_role in _largest(chosen, seen):
@@ -241,7 +246,7 @@ def _row(scores: HeadScores, chosen: Chosen, seen: WordAttention | None) -> dict
         "document": document,
         "score": chosen.score,
         "count": count,
-        "text": " ".join(f"[{word}]" if k in keys else word for k, word in enumerate(words)),
+        "text": " ".join(texts),
         "keys": " ".join(map(str, keys)),
         "words": ", ".join(f"{words[query]} -> {words[key]}" for query, key in pairs),
         "gives": "; elsewhere ".join(", ".join(part) for part in gives.values() if part),
