@@ -119,7 +119,7 @@ def _competing(
     competes &= words.sentences[owners] == words.sentences[owners, partner][:, None]
     competes &= np.abs(place - home[:, None]) <= np.abs(partner - home)[:, None]
     competes &= ~scope.batch.of(find.joined_words)[owners, centre, : len(place)]
-    # the partner may be joined in the tree of another sentence alone
+    # neither the word that distances are measured at nor the partner is a competitor
     competes &= (place != centre[:, None]) & (place != partner[:, None])
     return competes
 
