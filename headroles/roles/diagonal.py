@@ -1,7 +1,7 @@
 """Contrasts of links between a source and a target, for cross-attention.
 
 Most translations keep the order of words more or less, so a head that looks along the diagonal
-finds many of the words that it should. The contrast with the diagonal subtracts from the attention
+finds many of the words that it should. The contrast with the distance subtracts from the attention
 of every pair of pieces of a link the mean attention of the same head over its controls: pairs of a
 word of the target and one of the source that are as many words apart, and that no link joins.
 
@@ -31,7 +31,7 @@ from headroles.roles.weights import PairsOfExamples, spread
 
 
 def contrasts_across(role: Role, classes: str) -> Iterator[Role]:
-    """Yield the contrasts of a role of links across: with the diagonal, and with competitors.
+    """Yield the contrasts of a role of links across: with the distance, and with competitors.
 
     ``classes`` names the column or feature that gives words their classes.
     """
