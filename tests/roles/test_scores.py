@@ -312,6 +312,7 @@ def test_first_largest_is_argmax(rows: NDArray[np.float32], barred: NDArray[np.b
 
 
 @given(examples(min_words=2), st.integers(0, 2**16))
+@settings(deadline=None)
 def test_long_examples_are_read_as_short_ones(example: EncodedExample, seed: int) -> None:
     """Weights are few and have exact sums, so that both ways to add them find the same ties."""
     n = len(example)
