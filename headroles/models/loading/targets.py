@@ -73,8 +73,8 @@ def _knows_language(tokenizer: PreTrainedTokenizerBase, name: str, code: str) ->
     if isinstance(tokenizer, FSMTTokenizer):  # its languages are two, and no pieces
         return code in (tokenizer.src_lang, tokenizer.tgt_lang)
     beside = getattr(tokenizer, "lang_code_to_id", {})  # of M2M-100, not in its vocabulary
-    known = {*tokenizer.get_vocab(), *beside}
-    return hasattr(tokenizer, name) and not known.isdisjoint({code, f"__{code}__"})
+    pieces = {*tokenizer.get_vocab(), *beside}
+    return hasattr(tokenizer, name) and not pieces.isdisjoint({code, f"__{code}__"})
 
 
 def load_for_targets(

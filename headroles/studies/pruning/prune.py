@@ -474,8 +474,8 @@ def _choose(sites: HeadSites, options: PruneOptions, run: TaskRun | None) -> lis
     """
     units = units_of(sites)
     if options.heads is not None:
-        named = {_find_head(sites, name) for name in options.heads}
-        return [head for unit in units.values() if named & {*unit} for head in unit]
+        removed = {_find_head(sites, name) for name in options.heads}
+        return [head for unit in units.values() if removed & {*unit} for head in unit]
     size = max(map(len, units.values()), default=1)
     n_heads, keep = size * len(units), options.keep or 0
     if keep > n_heads:
