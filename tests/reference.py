@@ -67,8 +67,11 @@ class Tokens:
     def labels(self, word: int) -> tuple[str, str]:
         """The relation of a word, and the part of it by the class of the word."""
         relation = self.relations[word].split(":")[0]
-        is_open = self.classes[word] in ("ADJ", "ADV", "INTJ", "NOUN", "VERB")
-        return relation, f"{relation}/{'content' if is_open else 'function'}"
+        return relation, f"{relation}/{'content' if self.is_open(word) else 'function'}"
+
+    def is_open(self, word: int) -> bool:
+        """Whether a word is of an open class."""
+        return self.classes[word] in ("ADJ", "ADV", "INTJ", "NOUN", "VERB")
 
 
 @dataclass(frozen=True)
@@ -305,7 +308,8 @@ def _syntactic(
             ((queries, keys),) = in_direction([(dependent, governor)], direction)
             rows = [asked.row(attention, i, keys) for i in queries]
             arcs[""][relation].append(mean(rows))
-            beyond = _contrast(attention, tokens, queries, keys, asked)
+            divided = dependent if "/" in relation else None
+            beyond = _contrast(attention, tokens, (queries, keys), divided, asked)
             arcs[":beyond_offset"][relation].append(beyond)
             for contrast in COMPETING:
                 beyond = _beyond(attention, tokens, (queries, keys), contrast, asked)
@@ -324,15 +328,26 @@ def _syntactic(
 
 
 def _contrast(
-    attention: Attention, tokens: Tokens, queries: list[int], keys: list[int], asked: Asked
+    attention: Attention,
+    tokens: Tokens,
+    ends: tuple[list[int], list[int]],
+    divided: list[int] | None,
+    asked: Asked,
 ) -> Any:
-    """An arc less its controls, pair by pair; None if some pair has no control."""
+    """An arc less its controls, pair by pair; None if some pair has no control.
+
+    ``divided`` are the pieces of the dependent whose class, open or closed, divides the relation:
+    controls have a word of this class in its place.
+    """
+    queries, keys = ends
+    place = None if divided is None else int(divided == keys)
     rows = []
     for i in queries:
         seen = [j for j in keys if j in asked.keys(i, tokens.n)]
         if not seen:
             continue
-        one = control(attention, tokens, i, tokens.words[keys[0]] - tokens.words[i], asked)
+        pair = tokens.words[i], tokens.words[keys[0]]
+        one = control(attention, tokens, i, pair, place, asked)
         if one is None:
             return None
         cells = [attention[..., i, j] - one for j in seen]
@@ -340,10 +355,18 @@ def _contrast(
     return mean(rows)
 
 
-def control(attention: Attention, tokens: Tokens, query: int, offset: int, asked: Asked) -> Any:
+def control(
+    attention: Attention,
+    tokens: Tokens,
+    query: int,
+    pair: tuple[int, int],
+    place: int | None,
+    asked: Asked,
+) -> Any:
     """Mean over the pairs of words of the query's sentence that no arc joins, at the offset.
 
-    Two words count once, in however many pieces. None if no such pair is in view.
+    In a ``place`` of the pair they have a word of its class. Two words count once, in however many
+    pieces. None if no such pair is in view.
     """
     total, weight = 0.0, 0.0
     for i in range(tokens.n):
@@ -351,7 +374,9 @@ def control(attention: Attention, tokens: Tokens, query: int, offset: int, asked
             x, y = tokens.words[i], tokens.words[j]
             if not tokens.segments[i] == tokens.segments[j] == tokens.segments[query] != SPECIAL:
                 continue
-            if y - x != offset or tokens.governors[x] == y or tokens.governors[y] == x:
+            if y - x != pair[1] - pair[0] or y == tokens.governors[x] or x == tokens.governors[y]:
+                continue
+            if place is not None and tokens.is_open((x, y)[place]) != tokens.is_open(pair[place]):
                 continue
             share = 1 / (len(tokens.pieces(x)) * len(tokens.pieces(y)))
             total = total + share * attention[..., i, j]

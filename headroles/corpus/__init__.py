@@ -22,6 +22,7 @@ from headroles.corpus.prepared import count_arcs as count_arcs
 from headroles.corpus.prepared import prepared as prepared
 from headroles.corpus.sentence import DEFAULT_RELATIONS as DEFAULT_RELATIONS
 from headroles.corpus.sentence import MISSING as MISSING
+from headroles.corpus.sentence import OPEN_CLASSES as OPEN_CLASSES
 from headroles.corpus.sentence import PARTS as PARTS
 from headroles.corpus.sentence import ROOT as ROOT
 from headroles.corpus.sentence import Corpus as Corpus

@@ -279,7 +279,7 @@ _UD_RELATIONS = _UD_ONLY | frozenset(
 
 CONTENT, FUNCTION = PARTS = ("content", "function")
 """The parts of a relation: arcs of dependents of an open, or of a closed, class."""
-_OPEN = frozenset({"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"})
+OPEN_CLASSES = frozenset({"ADJ", "ADV", "INTJ", "NOUN", "PROPN", "VERB"})
 """Parts of speech that are open classes in Universal Dependencies."""
 
 
@@ -291,7 +291,7 @@ def part_of(relation: str, upos: str) -> str:
     """
     if upos == MISSING:
         return ""
-    return f"{relation}/{CONTENT if upos in _OPEN else FUNCTION}"
+    return f"{relation}/{CONTENT if upos in OPEN_CLASSES else FUNCTION}"
 
 
 def fold_subtype(relation: str) -> str:

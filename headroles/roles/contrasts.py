@@ -13,6 +13,11 @@ no arcs of the tree, such as pairs of a user's own role, controls are pairs of w
 link joins. Of links across the two sentences of an example, controls are all such pairs across
 them, within the reach of the layer.
 
+A head may give the next word more attention from pronouns than from other words. So if a relation
+is divided by the class of the dependent (``nsubj/function``), the controls of its arcs have a word
+of the same class, open or closed, in the place of the dependent. Attention that depends on the
+offset and on this class alone scores exactly 0.
+
 A contrast smaller than the rounding error of its two sums is set to 0, because a head that looks at
 positions alone leaves only rounding error.
 
@@ -60,6 +65,7 @@ from headroles.roles.role import Role
 from headroles.roles.score import divide
 from headroles.roles.sieve import Array, KeySets, Layer, SieveReadout
 from headroles.roles.weights import PairsOfExamples, Weights, spread
+from headroles.roles.word_classes import find_open
 
 COUNTED_PAIRS, PAIRS_WITHOUT_CONTROLS = "pairs of pieces", "pairs of pieces without controls"
 COUNTED_ARCS, ARCS_LEFT_OUT = "arcs", "arcs left out"
@@ -74,14 +80,18 @@ class BeyondOffset(Pairs):
         pieces = scope.of(find_pieces, self.find)
         controls = find_controls(scope, self.find)
         batch = scope.batch
+        n_cells, n_groups = controls.totals.shape
         cells = controls.numbers[cells_of(batch, *pieces.at)]
-        lacks_control = controls.totals[cells] == 0
+        groups = cells * n_groups + groups_of(batch, self.find)[pieces.links]
+        lacks_control = controls.totals.ravel()[groups] == 0
         is_scored = pieces.is_scored.copy()
         is_scored[pieces.links[lacks_control]] = False
         weights, limits, counts = find_weights(alike, scope, pieces, is_scored)
-        # the mean of a cell has the weights of all pairs of links in it
-        n_cells = len(controls.totals)
-        taken = divide(weights.sums_by(cells, n_cells), controls.totals[:, None]).astype("f4")
+        # the mean of a group has the weights of all pairs of links in it
+        sums = weights.sums_by(groups, n_cells * n_groups).reshape(n_cells, n_groups, len(alike))
+        means = divide(sums, controls.totals[..., None])
+        of_kinds = np.einsum("cgr,gk->ckr", means, kinds_of_groups(self.find))
+        taken = of_kinds.reshape(-1, len(alike)).astype("f4")
         of_links = {
             COUNTED_PAIRS: len(lacks_control),
             PAIRS_WITHOUT_CONTROLS: int(lacks_control.sum()),
@@ -91,7 +101,7 @@ class BeyondOffset(Pairs):
         return contrast_readout(
             batch,
             (pieces.at, weights),
-            (controls.at, spread(taken, controls.cells, controls.weights)),
+            (controls.at, spread(taken, controls.kinds, controls.weights)),
             limits,
             counts,
             Counter() if self.find.is_control else Counter(of_links),
@@ -162,13 +172,15 @@ def beyond_offset(role: Role) -> Role:
     """
     pairs = role.sieve
     assert pairs is None or isinstance(pairs, Pairs)
+    is_divided = pairs is not None and bool(pairs.labels & pairs.find.labels_by_class)
+    of_class = {"dependents": "of the same class"} if is_divided else {}
     return contrast_with(
         role,
         BEYOND_OFFSET,
         words="distance",
         needs="other words at the offset of an arc",
         sieve=pairs and BeyondOffset(pairs.find, pairs.labels, pairs.direction),
-        meaning={"offsets": "words"},
+        meaning={"offsets": "words", **of_class},
     )
 
 
@@ -198,19 +210,43 @@ def contrast_with(
     )
 
 
+KINDS_OF_GROUPS = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0], [0, 1, 0, 1]])
+"""The kinds of controls that each group of links has.
+
+Kinds of pairs of words: both closed, the key open, the query open, both open. Groups of links: any;
+of divided relations, from a closed and an open dependent, to a closed and an open one.
+"""
+
+
+def kinds_of_groups(find: FindLinks) -> IntArray:
+    """Return the kinds of controls of each group; a single one without divided relations."""
+    kinds: IntArray = KINDS_OF_GROUPS if find.labels_by_class else KINDS_OF_GROUPS[:1, :1]
+    return kinds
+
+
+def groups_of(batch: PaddedBatch, find: FindLinks) -> IntArray:
+    """Return the group of each link (2 L,), forth and after them back."""
+    table = batch.of(find)
+    is_divided = np.isin(table.labels, list(find.labels_by_class))
+    dependents = batch.words[table.owners, table.first[:, 0]]
+    of_dependents = batch.of(find_open)[table.owners, dependents]
+    forth, back = 1 + of_dependents, 3 + of_dependents
+    return np.concatenate([forth, back]) * np.tile(is_divided, 2)
+
+
 class Controls(NamedTuple):
     """The controls of a batch, each in a cell: one offset in a sentence, or all across two.
 
-    The controls (C,) are the pairs ``at``, with their ``cells`` and ``weights``. The cells in which
-    links are (S,) have examples as ``owners``, and ``totals``, numbers of pairs of words, 0 without
-    controls. A pair of words counts once, however many pieces the words have. ``numbers`` are the
+    The controls (C,) are the pairs ``at``, with their ``weights``. ``kinds`` are numbers of cells
+    times the number of kinds, plus that of the kind of the control. The cells in which links are
+    (S,) have ``totals`` (S, groups), numbers of pairs of words that are controls of each group of
+    links. A pair of words counts once, however many pieces the words have. ``numbers`` are the
     numbers of the cells of `cells_of` among these.
     """
 
     at: PairsOfExamples
-    cells: IntArray
+    kinds: IntArray
     weights: Float32Array
-    owners: IntArray
     totals: FloatArray
     numbers: IntArray
 
@@ -258,15 +294,27 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     at, cells = PairsOfExamples(*(ends[seen] for ends in at)), cells[seen]
     # pieces of long words must not outvote short words
     weights = 1 / (n_pieces[at.owners, at.queries] * n_pieces[at.owners, at.keys])
-    totals = np.bincount(cells, weights=weights, minlength=numbers[-1] + 1).astype(np.float64)
+    has_kinds = kinds_of_groups(find)
+    kinds = find_kinds(batch, at) if len(has_kinds) > 1 else np.zeros_like(cells)
+    totals = [
+        np.bincount(cells, weights=weights * of_group[kinds], minlength=numbers[-1] + 1)
+        for of_group in has_kinds
+    ]
     return Controls(
         at,
-        cells,
+        cells * has_kinds.shape[1] + kinds,
         weights.astype(np.float32),
-        np.flatnonzero(of_links) // (4 * batch.width),
-        totals,
+        np.stack(totals, axis=1).astype(np.float64),
         numbers,
     )
+
+
+def find_kinds(batch: PaddedBatch, at: PairsOfExamples) -> IntArray:
+    """Return the kind of each pair of pieces, by whether its words are of open classes."""
+    words, is_open = batch.words, batch.of(find_open)
+    queries, keys = (is_open[at.owners, words[at.owners, ends]] for ends in at[1:])
+    kinds: IntArray = 2 * queries + keys
+    return kinds
 
 
 # The trees of other sentences
@@ -323,6 +371,11 @@ class BorrowedLinks(FindLinks):
 
     find: FindLinks
     lenders: Lenders
+
+    @property
+    def labels_by_class(self) -> frozenset[int]:
+        """Labels of borrowed links, as of real ones; the class is that of the word they reach."""
+        return self.find.labels_by_class
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return the links of the lender, without those between words that a link joins."""

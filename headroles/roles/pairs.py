@@ -123,6 +123,11 @@ class FindLinks(ABC):
         """Whether links join words of the two sentences of an example."""
         return False
 
+    @property
+    def labels_by_class(self) -> frozenset[int]:
+        """Labels of links that are divided by the class of their first word, open or closed."""
+        return frozenset()
+
     @abstractmethod
     def of_sentence(self, sentence: Sentence) -> Sequence[Link]:
         """Return the links of a sentence."""

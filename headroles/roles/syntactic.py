@@ -176,6 +176,12 @@ class ByRelations(FindLinks):
         """Facts that distinguish these links from others with the same names."""
         return {"keep_subtypes": self.keep_subtypes, **of_source(self.source)}
 
+    @property
+    def labels_by_class(self) -> frozenset[int]:
+        """Labels of the relations that are parts of others."""
+        names = enumerate(self.relations)
+        return frozenset(number for number, name in names if whole_of(name) != name)
+
 
 @dataclass(frozen=True)
 class Arcs(ByRelations):
@@ -214,6 +220,12 @@ class Paths(ByRelations):
     of the obliques of a word. Labels are 0. The ends of a path are related words, as those of an
     arc.
     """
+
+    @property
+    def labels_by_class(self) -> frozenset[int]:
+        """Return the label of all paths, if the last relation is a part of one."""
+        last = self.relations[-1]
+        return frozenset({0} if whole_of(last) != last else ())
 
     def of_sentence(self, sentence: Sentence) -> list[Link]:
         """Return dependent and governor of each path of a sentence."""

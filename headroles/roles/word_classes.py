@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from headroles.arrays import IntArray
-from headroles.corpus import MISSING, Sentence
+from headroles.corpus import MISSING, OPEN_CLASSES, Sentence
 from headroles.encoding import pad
 from headroles.errors import UsageError
 from headroles.roles.batch import PaddedBatch, placed_sentences
@@ -86,4 +86,15 @@ def find_words(batch: PaddedBatch, source: str) -> Words:
         pad(sentences, -1),
         pad([example.starts for example in batch.examples], 0),
         pad([example.sizes for example in batch.examples], 0),
+    )
+
+
+def find_open(batch: PaddedBatch) -> IntArray:
+    """Return (B, W) 1 for the words of open classes, such as nouns and verbs, and 0 for others."""
+    return pad(
+        [
+            np.array([tag in OPEN_CLASSES for part in example.sentences for tag in part.upos])
+            for example in batch.examples
+        ],
+        0,
     )

@@ -192,7 +192,7 @@ def examples(draw: st.DrawFn, min_words: int = 1) -> EncodedExample:
         words.append(-1)
     dependents = [k for k, governor in enumerate(governors) if governor >= 0]
     labels = st.sampled_from([*RELATIONS, "other"])
-    classes = [draw(st.sampled_from(["NOUN", "VERB"])) for _ in governors]
+    classes = [draw(st.sampled_from(["NOUN", "VERB", "PRON"])) for _ in governors]
     return make_example(segments, words, governors, {k: draw(labels) for k in dependents}, classes)
 
 

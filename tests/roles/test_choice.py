@@ -14,10 +14,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from headroles import assign_roles, classify_heads, make_corpus, read_conllu, score_heads
-from headroles.corpus import ROOT, Sentence
+from headroles.corpus import PARTS, ROOT, Sentence
 from headroles.encoding import EncodedExample
 from headroles.errors import CorpusError, UsageError
 from headroles.old_roles import facts_of_old_id
+from headroles.reach import EVERYTHING
 from headroles.record import RecordedRole, whole_roles
 from headroles.results.shown import as_text
 from headroles.role_names import ENDS, every_arc_of, role_of_arcs
@@ -31,7 +32,7 @@ from headroles.roles import (
     roles_of,
     with_other_trees,
 )
-from headroles.roles.batch import PaddedBatch
+from headroles.roles.batch import PaddedBatch, Scope
 from headroles.roles.competitors import COMPETITORS
 from headroles.roles.contrasts import MOST_LENDERS, BorrowedLinks, Lenders
 from headroles.roles.syntactic import Arcs, arcs_of, choose_relations
@@ -43,10 +44,13 @@ from tests.roles.examples import (
     S,
     examples,
     make_example,
+    read_from,
     score_of,
     sizes_in,
     tokens_of,
+    values_of,
 )
+from tests.roles.examples import roles_of as roles_in_tests
 from tests.rounding import tolerance
 
 SENTENCE = Sentence(
@@ -329,6 +333,39 @@ def profile(example: EncodedExample, seed: int) -> NDArray[np.float64]:
 def test_attention_by_offset_alone_scores_zero(example: EncodedExample, seed: int) -> None:
     """A head that looks at positions and not at words has no contrast, not even of rounding."""
     values = score_of(profile(example, seed)[None, None], [example])[..., AT_OFFSETS]
+    assert set(values[~np.isnan(values)].tolist()) <= {0.0}
+
+
+DIVIDED = tuple(f"{relation}/{part}" for relation in RELATIONS for part in PARTS)
+CLASSES = ("NOUN", "PRON", "PRON", "NOUN", "PRON", "NOUN", "NOUN")
+STARS = [
+    Sentence("s", "e", 0, CLASSES[:n], (ROOT, *[0] * (n - 1)), ("r0",) * n, {"upos": CLASSES[:n]})
+    for n in range(2, 8)
+]
+"""Sentences of which each word but the first has the first one as governor."""
+
+
+@pytest.mark.parametrize("end", ENDS)
+@given(examples(), st.integers(0, 2**16))
+@settings(deadline=None, max_examples=40)
+def test_attention_by_offset_and_class_of_the_dependent_scores_zero(
+    end: str, example: EncodedExample, seed: int
+) -> None:
+    """If a relation is divided by this class, as a head that treats pronouns apart knows no arc.
+
+    So it is with the arcs of another tree, whose dependents have the class of the words there.
+    """
+    is_open = np.array([tag != "PRON" for part in example.sentences for tag in part.upos])
+    of_pieces = is_open[example.words]
+    of_pairs = of_pieces[:, None] if end == "to_governor" else of_pieces[None]
+    attention = np.where(of_pairs, profile(example, seed), profile(example, seed + 1))
+    roles = roles_in_tests(relations=DIVIDED)
+    controls, _ = with_other_trees(roles, [*example.sentences, *STARS])
+    ids = (f"{end}:beyond_offset", f"{end}:other_trees:beyond_offset")
+    contrasts = [role for role in (*roles, *controls) if role.id.endswith(ids)]
+    assert len(contrasts) == 2 * (1 + len(DIVIDED))
+    readout = read_from(contrasts, Scope(PaddedBatch([example]), EVERYTHING, SCORES["bias"]))
+    values = values_of(attention[None, None], readout)
     assert set(values[~np.isnan(values)].tolist()) <= {0.0}
 
 

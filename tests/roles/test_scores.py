@@ -196,21 +196,28 @@ def test_counts(example: EncodedExample, expected: dict[str, int]) -> None:
     st.sampled_from(sorted(SCORES)),
     reaches(),
     st.integers(0, 4),
+    st.sampled_from([RELATIONS, ("r0/function", "r0/content", "r1")]),
 )
 @settings(deadline=None, max_examples=150)
 def test_equals_the_reference(
-    example: EncodedExample, seed: int, score: str, reach: Reach, window: int
+    example: EncodedExample,
+    seed: int,
+    score: str,
+    reach: Reach,
+    window: int,
+    relations: tuple[str, ...],
 ) -> None:
     """Every role and contrast, whatever the window and however far the layer reaches."""
     attention = random_attention(len(example), seed, reach=reach)
     options = {
+        "relations": relations,
         "window": window,
         "is_causal": True,
         "roles": "local,delimiter,block,syntactic,position:-3,position,self",
     }
     values = score_of(attention, [example], score, reach, **options)[0]
     asked, tokens = Asked(score, reach, window), tokens_of(example)
-    expected = reference_scores(attention[0], tokens, RELATIONS, asked)
+    expected = reference_scores(attention[0], tokens, relations, asked)
     expected |= reference_positions(attention[0], tokens, (-3, -1, 0, 1), asked)
     roles = [role.id for role in roles_of(score, **options)]
     assert set(roles) == set(expected)
