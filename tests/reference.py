@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,14 @@ class Tokens:
         return [i for i, segment in enumerate(self.segments) if segment == SPECIAL]
 
     def pieces(self, word: int) -> list[int]:
-        return [i for i, own in enumerate(self.words) if own == word]
+        return self._pieces.get(word, [])
+
+    @cached_property
+    def _pieces(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for i, word in enumerate(self.words):
+            found.setdefault(word, []).append(i)
+        return found
 
     def arcs(self, relations: Sequence[str]) -> Iterator[tuple[str, list[int], list[int]]]:
         """Relation, pieces of the dependent, pieces of its governor."""
@@ -82,10 +90,10 @@ class Asked:
     reach: Reach = EVERYTHING
     window: int = 2
 
-    def keys(self, query: int, n: int) -> list[int]:
+    def keys(self, query: int, n: int) -> range:
         """The keys that a query can attend to."""
         back, ahead = (n if limit is None else limit for limit in self.reach[:2])
-        return [j for j in range(n) if query - back <= j <= query + ahead]
+        return range(max(0, query - back), min(n, query + ahead + 1))
 
     def visible(self, n: int) -> NDArray[np.bool_]:
         """(n, n): the keys that each query can attend to."""
@@ -369,18 +377,19 @@ def control(
     pieces. None if no such pair is in view.
     """
     total, weight = 0.0, 0.0
-    for i in range(tokens.n):
-        for j in asked.keys(i, tokens.n):
-            x, y = tokens.words[i], tokens.words[j]
-            if not tokens.segments[i] == tokens.segments[j] == tokens.segments[query] != SPECIAL:
-                continue
-            if y - x != pair[1] - pair[0] or y == tokens.governors[x] or x == tokens.governors[y]:
-                continue
-            if place is not None and tokens.is_open((x, y)[place]) != tokens.is_open(pair[place]):
-                continue
-            share = 1 / (len(tokens.pieces(x)) * len(tokens.pieces(y)))
-            total = total + share * attention[..., i, j]
-            weight += share
+    segment = tokens.segments[query]
+    own = [word for word, of in zip(tokens.words, tokens.segments, strict=True) if of == segment]
+    for x in dict.fromkeys(own):
+        y = x + pair[1] - pair[0]
+        if y not in own or y == tokens.governors[x] or x == tokens.governors[y]:
+            continue
+        if place is not None and tokens.is_open((x, y)[place]) != tokens.is_open(pair[place]):
+            continue
+        pieces = [(i, j) for i in tokens.pieces(x) for j in tokens.pieces(y)]
+        for i, j in pieces:
+            if j in asked.keys(i, tokens.n):
+                total = total + attention[..., i, j] / len(pieces)
+                weight += 1 / len(pieces)
     return total / weight if weight else None
 
 

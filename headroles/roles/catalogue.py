@@ -69,7 +69,7 @@ def local_roles(options: LocalOptions, context: Context) -> Iterator[Role]:
         words="neighbouring words",
         meaning={"window": window, "published_edge": published_edge},
         in_window=_IN_WINDOW,
-        sieve=Offsets(tuple(range(-window, window + 1)), published_edge),
+        sieve=Offsets(-window, window, published_edge),
     )
 
 
@@ -84,7 +84,7 @@ def position_roles(options: Options, context: Context) -> Iterator[Role]:
             f"{POSITION}:{offset:+d}",
             words=offset_in_words(offset),
             in_window=_IN_WINDOW,
-            sieve=Offsets((offset,)),
+            sieve=Offsets(offset, offset),
         )
 
 
@@ -343,7 +343,7 @@ def _tokens(name: str, batch: PaddedBatch) -> list[Shared]:
     return [Shared(batch.real, getattr(batch, name))]
 
 
-SELF = (Role("self", words="the token itself", sieve=Offsets((0,))),)
+SELF = (Role("self", words="the token itself", sieve=Offsets(0, 0)),)
 """The token itself."""
 DELIMITERS = (
     Role("delimiter", words="special tokens", sieve=Sets(partial(_tokens, "special"))),

@@ -37,6 +37,8 @@ FORTH, BACK = DIRECTIONS = (0, 1)
 """Direction in which a link is followed: from its first word to its second, or back."""
 EARLIER = 2
 """Direction of links that lead from the later of their words to the earlier one."""
+_WIDEST = 4096
+"""Farthest offset that is looked at in shorter batches: wider windows would not fit memory."""
 
 Link: TypeAlias = tuple[int, int, int]
 """Indices of the first word and of the second, and the number of the label."""
@@ -44,20 +46,23 @@ Link: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Offsets(Sieve):
-    """Sieve of the tokens at some ``offsets`` from the query, in ascending order.
+    """Sieve of the tokens at the offsets from ``first`` to ``last`` from the query.
 
     ``published_edge`` takes the size of a window as in the released notebooks, which is one too
     large for the last tokens.
     """
 
-    offsets: tuple[int, ...]
+    first: int
+    last: int
     published_edge: bool = False
 
     def readout(self, alike: Sequence[Offsets], scope: Scope, key_sets: KeySets) -> SieveReadout:
         """Find the weights of the pairs of all tokens with the tokens at their offsets."""
         batch = scope.batch
         query = np.arange(batch.width)[:, None]
-        key = scope.home[..., None] + np.array(self.offsets)
+        longest = max(batch.width, _WIDEST)
+        offsets = np.arange(max(self.first, -longest), min(self.last, longest) + 1)
+        key = scope.home[..., None] + offsets
         example = np.arange(batch.size)[:, None, None]
         inside = scope.sees(example, query, key) & batch.real[:, :, None]
         key = key.clip(0, batch.width - 1)
@@ -66,7 +71,7 @@ class Offsets(Sieve):
             inside &= batch.in_words[example, key]
         sizes = inside.sum(axis=-1)
         if self.published_edge:
-            window = max(self.offsets)
+            window = self.last
             after = np.minimum(np.maximum(batch.lengths[:, None] - query[:, 0], 0), window)
             sizes = np.minimum(query[:, 0], window) + 1 + after
         rows = scope.row_values(sizes)
@@ -86,7 +91,8 @@ class Offsets(Sieve):
 
     def cells(self, scope: Scope) -> BoolArray:
         """Mark the tokens at the offsets."""
-        return np.isin(np.arange(scope.batch.width) - scope.home[0][:, None], self.offsets)
+        offsets: IntArray = np.arange(scope.batch.width) - scope.home[0][:, None]
+        return (offsets >= self.first) & (offsets <= self.last)
 
 
 def by_sum(layer: Layer, pairs: Array, weights: Array) -> Array:
