@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import bitexts, commands, corpora, folders, go_through, lies, save_model
+from benchmarks.fuzz import (
+    Hang,
+    at_most,
+    bitexts,
+    commands,
+    corpora,
+    folders,
+    go_through,
+    lies,
+    save_model,
+)
 from benchmarks.fuzz.folders import make_results, try_model, try_result
 from benchmarks.fuzz.surfaces import MODULES, SURFACES
 from benchmarks.speeds import FIGURES, processor, slower
@@ -109,6 +121,11 @@ def test_what_no_command_may_do_is_noticed(
     monkeypatch.setattr("headroles.errors.HeadRolesError.__str__", Exception.__str__)
     with pytest.raises(AssertionError):
         commands.run(*words)
+
+
+def test_a_hang_is_noticed_even_by_who_swallows_the_alarm() -> None:
+    with pytest.raises(Hang), at_most(0.01), suppress(BaseException):
+        time.sleep(60)
 
 
 def test_a_tenth_slower_fails() -> None:

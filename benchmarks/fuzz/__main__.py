@@ -28,6 +28,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     asked = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"  # of the processes: nobody is asked for damaged names
+    os.environ["OMP_NUM_THREADS"] = "1"  # threads wait for each other on a busy machine, minutes
     findings, began = 0, time.perf_counter()
     print(f"{'surface':10} {'cases':>6} {'findings':>8} {'seconds':>8}  outcomes", flush=True)
     spawn = multiprocessing.get_context("spawn")
