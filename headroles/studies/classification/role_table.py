@@ -823,7 +823,7 @@ def about_level(
             unit = f"{limit:g} times uniform"
         over = f"its mean attention exceeds {unit}"
         if margin:
-            compared = "that to other words at the same distance"
+            compared = "attention to other words at the same distance"
             over += f" and, for pairs of words, {compared} by {margin:g}"
     return f"A head has a role if {over} ({rate_of(tests)})."
 
