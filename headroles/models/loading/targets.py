@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -23,9 +25,12 @@ from headroles.models.loading.tokenizers import (
     tokenizer_digest,
 )
 from headroles.models.options import ModelOptions, TargetOptions
+from headroles.wording import it_has
 
 _WRAPS = ("mbart", "plbart")
 """Models whose decoders begin with the last piece of the target, its language."""
+_CODE = re.compile(r"[a-z]{2,3}(_[A-Za-z]{2,4})?")
+"""A piece that is the code of a language: de, de_DE, deu_Latn."""
 SAVED = "target-"
 """Beginning of the names of files of a tokenizer of targets, beside a model and its tokenizer."""
 
@@ -62,8 +67,9 @@ def with_languages(
             setattr(tokenizer, name, code)
         except (KeyError, ValueError, TypeError) as error:
             raise UsageError(
-                f"the tokenizer {tokenizer.name_or_path} knows no language {code!r}; give a code "
-                "of its languages, or omit `source_language` and `target_language`"
+                f"the tokenizer {tokenizer.name_or_path} knows no language {code!r}, "
+                f"{it_has(_languages_of(tokenizer, code))}; give a code of its languages, or omit "
+                "`source_language` and `target_language`"
             ) from error
     return tokenizer
 
@@ -75,6 +81,17 @@ def _knows_language(tokenizer: PreTrainedTokenizerBase, name: str, code: str) ->
     beside = getattr(tokenizer, "lang_code_to_id", {})  # of M2M-100, not in its vocabulary
     pieces = {*tokenizer.get_vocab(), *beside}
     return hasattr(tokenizer, name) and not pieces.isdisjoint({code, f"__{code}__"})
+
+
+def _languages_of(tokenizer: PreTrainedTokenizerBase, code: str) -> list[str]:
+    """Return the codes of the languages of a tokenizer, those most like ``code`` first."""
+    if isinstance(tokenizer, FSMTTokenizer):
+        return [tokenizer.src_lang, tokenizer.tgt_lang]
+    beside = getattr(tokenizer, "lang_code_to_id", {})
+    special = (piece.strip("_") for piece in tokenizer.all_special_tokens)
+    known = sorted({*beside, *filter(_CODE.fullmatch, special)})
+    near = get_close_matches(code, known, cutoff=0.5)
+    return [*near, *(language for language in known if language not in near)]
 
 
 def load_for_targets(
