@@ -29,11 +29,11 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test lint
 	# Two processes of one thread each: models as small as those of the tests gain nothing by more.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs tests headroles
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/docs tests headroles
 
 # The share of the package that the tests run; below `fail_under` in pyproject.toml it is an error.
 coverage: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --ignore=tests/docs tests headroles --cov
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/docs tests headroles --cov
 
 # What a processor does not have is ignored, and the best that it has is taken.
 PROCESSORS := ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 ATEN_CPU_CAPABILITY=avx512 \
@@ -69,7 +69,7 @@ stubs: $(VENV)/.test
 	$(BIN)/python -m tests.typing.make_stubs
 
 docs: $(VENV)/.docs $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --nbmake --nbmake-timeout=300 tests/docs notebooks
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout=300 tests/docs notebooks
 	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees -c docs . build/site
 
 # The wheel alone, in an environment without the clone: commands, the demo, every public name, some tests.

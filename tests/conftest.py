@@ -144,6 +144,15 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
+@pytest.fixture(scope="session")
+def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first 24 sentences of the sample: enough for tests to have some power."""
+    file = tmp_path_factory.mktemp("corpora") / "small.conllu"
+    blocks = sample.read_text(encoding="utf-8").split("\n\n")[:24]
+    file.write_text("\n\n".join([*blocks, ""]), encoding="utf-8")
+    return file
+
+
 def conllu_sentence(
     words: list[tuple[str, int, str]], sent_id: str | None = None, newdoc: str | None = None
 ) -> str:

@@ -32,23 +32,26 @@ def test_figures_and_pages_load_when_they_are_used() -> None:
     assert "torch" not in drawn
 
 
-NAMES = "export report figure show".split()
-WITH_TABLES = "classify demo compare collaborate redundancy power".split()
+LIGHT = [["--help"], *([name, "--help"] for name in "export report figure show".split())]
+OF_TESTS = [
+    *([name, "--help"] for name in "classify demo compare collaborate redundancy power".split()),
+    ["classify"],
+    ["compare"],
+]
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["--help"], *([name, "--help"] for name in NAMES + WITH_TABLES), ["classify"], ["compare"]],
+    ("commands", "allowed"), [(LIGHT, set()), (OF_TESTS, {"pandas", "scipy", "pyarrow"})]
 )
-def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+def test_help_loads_nothing_heavy(commands: list[list[str]], allowed: set[str]) -> None:
     """Commands of tests may load what tables need, but nothing that models or pictures need."""
     code = (
         "from headroles.cli import app\n"
-        f"try: app({arguments!r})\n"
-        "except SystemExit as end: assert end.code in (0, 2)"
+        f"for arguments in {commands!r}:\n"
+        "    try: app(arguments)\n"
+        "    except SystemExit as end: assert end.code in (0, 2)"
     )
-    tables = {"pandas", "scipy", "pyarrow"} if arguments[0] in WITH_TABLES else set()
-    assert loaded_after(code) <= tables
+    assert loaded_after(code) <= allowed
 
 
 @pytest.mark.parametrize("name", hr.__all__)

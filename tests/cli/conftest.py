@@ -44,12 +44,3 @@ def copies_of(sample: Path, times: int, folder: Path) -> Path:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out"
-
-
-@pytest.fixture(scope="session")
-def small(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The first 24 sentences of the sample: enough for tests to have some power."""
-    file = tmp_path_factory.mktemp("corpora") / "small.conllu"
-    blocks = sample.read_text(encoding="utf-8").split("\n\n")[:24]
-    file.write_text("\n\n".join([*blocks, ""]), encoding="utf-8")
-    return file

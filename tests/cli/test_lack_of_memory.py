@@ -86,9 +86,9 @@ TASK = "STEADY LABELLED --batch-tokens 60"
 PRUNE = f"prune {TASK} --test LABELLED --keep 5"
 GATE = f"gate {TASK} --test LABELLED --keep 5 --seeds 1 --updates 4"
 COMMANDS = {
-    "score": "score BERT_FOLDER SAMPLE",
-    "score by norms": "score BERT_FOLDER SAMPLE --measure norms",
-    "tokens": "tokens BERT_FOLDER SAMPLE",
+    "score": "score BERT_FOLDER SMALL --batch-tokens 300",
+    "score by norms": "score BERT_FOLDER SMALL --batch-tokens 300 --measure norms",
+    "tokens": "tokens BERT_FOLDER SMALL --batch-tokens 300",
     "importance": f"importance {TASK}",
     "ablate": f"ablate {TASK} --sets layers",
     "by-role": f"by-role {TASK} --roles-from ROLES --permutations 99",

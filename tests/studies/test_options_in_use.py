@@ -32,7 +32,7 @@ def shared(
 ) -> dict[str, Any]:
     """What studies are made of, by words in capital letters."""
     fixtures = {"BERT": "bert_folder", "MODEL": "classifier", "TASK": "labelled"}
-    fixtures |= {"SAMPLE": "sample", "TWICE": "labelled_twice", "ROLES": "roles"}
+    fixtures |= {"SAMPLE": "small", "TWICE": "labelled_twice", "ROLES": "roles"}
     places: dict[str, Any] = {
         name: str(request.getfixturevalue(fixture)) for name, fixture in fixtures.items()
     }
