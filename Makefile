@@ -70,7 +70,7 @@ stubs: $(VENV)/.test
 
 docs: $(VENV)/.docs $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal --nbmake --nbmake-timeout=300 tests/docs notebooks
-	$(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees -c docs . build/site
+	$(BIN)/python -m sphinx -b html -W --keep-going -q -j 2 -d build/doctrees -c docs . build/site
 
 # The wheel alone, in an environment without the clone: commands, the demo, every public name, some tests.
 EMPTY := $(or $(TMPDIR),/tmp)/headroles-empty
