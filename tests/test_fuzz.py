@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import time
+from argparse import Namespace
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,8 +26,10 @@ from benchmarks.fuzz import (
 )
 from benchmarks.fuzz.folders import make_results, try_model, try_result
 from benchmarks.fuzz.surfaces import MODULES, SURFACES
+from benchmarks.kill import GIVEN, all_commands, needed
 from benchmarks.speeds import FIGURES, processor, slower
 from headroles.errors import CorpusError
+from headroles.registry import COMMANDS
 from headroles.studies.classification.role_table import RoleTable
 
 
@@ -123,9 +127,24 @@ def test_what_no_command_may_do_is_noticed(
         commands.run(*words)
 
 
-def test_a_hang_is_noticed_even_by_who_swallows_the_alarm() -> None:
+@pytest.mark.parametrize("wait", [lambda: time.sleep(60), lambda: all(iter(lambda: 1, 0))])
+def test_a_hang_is_noticed_even_where_its_alarm_is_swallowed(wait: Callable[[], object]) -> None:
     with pytest.raises(Hang), at_most(0.01), suppress(BaseException):
-        time.sleep(60)
+        wait()
+
+
+def test_every_command_that_writes_is_killed(tmp_path: Path) -> None:
+    model, text = str(save_model(tmp_path / "model")), tmp_path / "text"
+    text.write_bytes(corpora.GOOD)
+    names = "model task_model task translator target_tokenizer links_from".split()
+    sizes = "sentences examples steps updates pairs".split()
+    asked = Namespace(**dict.fromkeys(names, model), **dict.fromkeys(sizes, 2))
+    asked.treebank = asked.bitext = asked.links = text
+    commands = all_commands(asked, tmp_path)
+    killed = {words[0] for name, (words, _) in commands.items() if name not in GIVEN}
+    assert {command.name for command in COMMANDS} - killed == {"demo", "show", "models", "info"}
+    needs = needed(commands, tmp_path, ["combine-claims", "assign"])
+    assert needs == ["classify", "claims", "claims 2", "claims 3", "assign", "combine-claims"]
 
 
 def test_a_tenth_slower_fails() -> None:

@@ -33,8 +33,8 @@ from typer.testing import CliRunner
 from headroles.cli import app
 from headroles.errors import HeadRolesError
 
-SECONDS = 60
-"""What takes longer is a hang."""
+SECONDS, PATIENCE = 60, 10
+"""What takes more seconds of the processor is a hang, and what waits so many times as long."""
 FINDING = "finding"
 """What became of an attempt that ended in what no command may do."""
 Attempt = Callable[[random.Random], str]
@@ -198,8 +198,10 @@ class Hang(BaseException):
 def at_most(seconds: float) -> Iterator[None]:
     """Raise Hang if the block takes longer, whatever it does with the alarm.
 
-    An alarm that is swallowed may lead to other numbers: a model whose trial fails runs otherwise.
+    It may take so many seconds of the processor, and a multiple of them on a busy machine. An alarm
+    that is swallowed may lead to other numbers: a model whose trial fails runs otherwise.
     """
+    timers = {signal.SIGPROF: signal.ITIMER_PROF, signal.SIGALRM: signal.ITIMER_REAL}
     is_late = False
 
     def stop(*_: object) -> None:
@@ -207,13 +209,15 @@ def at_most(seconds: float) -> Iterator[None]:
         is_late = True
         raise Hang(f"more than {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = {number: signal.signal(number, stop) for number in timers}
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, timer in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
         if is_late:
             raise Hang(f"more than {seconds} s")
 
