@@ -3,14 +3,13 @@
 python -m docs.studies.atlas FOLDER --models DIR [DIR ...] --treebank FILE
 python -m docs.studies.atlas FOLDER --models DIR --bitext FILE [--target-tokenizer DIR]
 python -m docs.studies.atlas FOLDER --models DIR --copies FILE
-python -m docs.studies.atlas FOLDER --out FILE.parquet [--older FILE.parquet]
+python -m docs.studies.atlas FOLDER --out FILE.parquet
 
 Saves roles of encoders with all controls in FOLDER/MODEL-roles, and claims in FOLDER/MODEL-claims.
 With --bitext, whose links count from 1, or --copies, a treebank whose sentences are copied, it
 saves roles of the heads of decoders and of cross-attention in FOLDER/MODEL-decoder-roles and
 FOLDER/MODEL-cross-roles, and alignment error rates in FOLDER/MODEL-alignment. What is there is not
-made again. --out writes the table of all results in FOLDER, with the claims of an --older table for
-encoders without claims there, and prints, in Markdown:
+made again. --out writes the table of all results in FOLDER and prints, in Markdown:
 
 steps     heads by step of evidence about arcs, undecided ones in brackets; heads that would count
           with a control too; heads with other roles
@@ -44,8 +43,6 @@ CONTROLS = ("trees", "words", "weights")
 ARCS, ALIGNED, CLAIM = "syntactic:", "aligned", "claim:"
 PAIRS = (ARCS, ALIGNED)
 """What ids of roles of pairs of words begin with."""
-OLDER = "by version 0.2.0, beside permuted weights alone"
-"""The note of claims that were not tested anew."""
 COLUMNS = tuple(
     (
         "encoder family attention treebank layer head role n n_clusters mean ci_low ci_high "
@@ -71,7 +68,6 @@ def main() -> None:
     parser.add_argument("--target-tokenizer")
     parser.add_argument("--copies", type=Path)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--older", type=Path)
     options = parser.parse_args()
     for model in options.models:
         if options.treebank:
@@ -82,10 +78,7 @@ def main() -> None:
         if options.copies:
             make_of_targets(model, copies(options.copies), options.folder)
     if options.out:
-        atlas = atlas_of(options.folder)
-        if options.older:
-            atlas = with_older_claims(atlas, pd.read_parquet(options.older))
-        write(atlas, options.out)
+        write(atlas_of(options.folder), options.out)
         print_tables(pd.read_parquet(options.out))
 
 
@@ -170,14 +163,6 @@ def write(atlas: pd.DataFrame, file: Path) -> None:
         use_dictionary=[name for name in small if name not in numbers],
         column_encoding=dict.fromkeys(numbers, "BYTE_STREAM_SPLIT"),
     )
-
-
-def with_older_claims(atlas: pd.DataFrame, older: pd.DataFrame) -> pd.DataFrame:
-    """Add the claims of an older table for encoders without claims, which their notes say."""
-    has_claims = atlas["encoder"][atlas["role"].str.startswith(CLAIM)]
-    claims = older[older["role"].str.startswith(CLAIM) & (older["answer"] != "not testable")]
-    claims = claims[~claims["encoder"].isin(has_claims)].assign(attention=ENCODER, note=OLDER)
-    return pd.concat([atlas, claims.reindex(columns=atlas.columns)], ignore_index=True)
 
 
 def _roles_in(name: str, table: hr.RoleTable, folder: Path) -> pd.DataFrame:

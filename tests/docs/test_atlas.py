@@ -14,13 +14,11 @@ import headroles as hr
 from docs.studies.atlas import (
     COLUMNS,
     CONTROLS,
-    OLDER,
     atlas_of,
     by_step,
     by_target,
     make_of_targets,
     rounded,
-    with_older_claims,
     write,
 )
 from docs.studies.atlas_figure import bars_of, draw_steps
@@ -139,17 +137,6 @@ def test_the_table_has_the_rows_of_results(folder: Path, tmp_path: Path) -> None
         assert one.aer == pytest.approx(errors[one.layer, one.head], abs=1e-4)
     kinds = [row["attention"] for row in by_target(atlas)]
     assert kinds == ["cross", "decoder"]
-
-
-def test_older_claims_stand_for_missing_ones(folder: Path, tmp_path: Path) -> None:
-    atlas = atlas_of(folder)
-    older = atlas[atlas["role"].str.startswith("claim:")]
-    others = older.assign(encoder="other").drop(columns=["attention", "controls"])
-    write(with_older_claims(atlas, pd.concat([older, others])), tmp_path / "atlas.parquet")
-    found = pd.read_parquet(tmp_path / "atlas.parquet").iloc[len(atlas) :]
-    assert (found["encoder"].tolist(), found["note"].tolist()) == (["other"], [OLDER])
-    assert found["mean"].tolist() == pytest.approx(older["mean"].tolist(), rel=2**-10)
-    assert (found["controls"] == "").all()
 
 
 def test_numbers_are_rounded_to_binary_digits() -> None:
