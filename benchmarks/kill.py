@@ -257,7 +257,7 @@ def of_a_translator(asked: argparse.Namespace, folder: Path) -> Commands:
     directions = ("--forward", forward, "--backward", backward)
     subjects = (asked.translator, bitext, *target)
     shrunk = ("--share", "0.5", "--steps", "2", "--order", "reestimated")
-    learned = ("--keep", "12", "--seeds", "1", "--updates", "2")
+    learned = ("--keep", "12", "--seeds", "1", "--updates", "3")
     return {
         "align": with_older("align", *subjects, *by_hand, *written, older=("--top", "2")),
         "symmetrize": with_older(
