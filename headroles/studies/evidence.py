@@ -146,7 +146,9 @@ class RoleHypotheses:
         log_e = self.means.betting.above
         for leg in self._legs_of(DISTANCE):
             of_leg = leg.spread(leg.hypotheses.betting.above, np.inf)
-            log_e = np.minimum(log_e, np.where(self._lacks(leg), np.inf, of_leg))
+            without = self._p_without_test(leg)
+            of_leg = np.select([without == 0, without == 1], [np.inf, 0.0], of_leg)
+            log_e = np.minimum(log_e, of_leg)
         for step in STEPS[1 : STEPS.index(beyond) + 1]:
             if step == ATTRACTORS and self.class_rules:
                 continue
@@ -178,23 +180,26 @@ class RoleHypotheses:
             of_tests[self.legs[BEYOND_OFFSET].subjects] = True
         return of_tests
 
-    def _lacks(self, leg: Leg) -> BoolArray:
-        """Tell for which subjects (T,) the answer rests on other contrasts alone.
+    def _p_without_test(self, leg: Leg) -> FloatArray:
+        """Return p-values (T,) where the contrast with other trees cannot be tested; NaN elsewhere.
 
-        Sentences may find no other tree of as many words.
+        Roles without it, and all roles if too few sentences of the corpus find another tree of as
+        many words, rest on other contrasts alone: 0. If other roles can be tested, a role with too
+        few such sentences has no evidence: 1.
         """
         if leg is not self.legs.get(BEYOND_TREES):
-            return np.zeros(self.means.n_tests, dtype=bool)
+            return np.full(self.means.n_tests, np.nan)
         is_made = leg.hypotheses.is_tested | leg.hypotheses.is_alike
-        return np.asarray(leg.spread(is_made * 1.0, 0.0) == 0)
+        return leg.spread(np.where(is_made, np.nan, float(is_made.any())), 0.0)
 
     def _p_of_distance(self, leg: Leg, options: TestOptions) -> PValues:
-        """Return p-values (T,) of a contrast; 0 where a role is without it."""
-        p_values, lacks = leg.p_values(options, "greater", 0.0), self._lacks(leg)
+        """Return p-values (T,) of a contrast, also where it cannot be tested."""
+        p_values, without = leg.p_values(options, "greater", 0.0), self._p_without_test(leg)
+        is_tested = np.isnan(without)
         return replace(
             p_values,
-            single=np.where(lacks, 0.0, p_values.single),
-            adjusted=np.where(lacks, 0.0, p_values.adjusted),
+            single=np.where(is_tested, p_values.single, without),
+            adjusted=np.where(is_tested, p_values.adjusted, without),
         )
 
     def answered(self, options: TestOptions) -> Answered:
@@ -266,7 +271,11 @@ class RoleHypotheses:
                 n = leg.spread(tests.moments.n_clusters, np.inf)
                 is_skew = leg.spread((is_skewed(tests) & (tests.direction > 0)) * 1.0, 0.0) > 0
                 reasons = np.select(
-                    [self._lacks(leg) & (n < FEW), by_t & (n < FEW), by_t & is_skew],
+                    [
+                        (self._p_without_test(leg) == 0) & (n < FEW),
+                        by_t & (n < FEW),
+                        by_t & is_skew,
+                    ],
                     [
                         f"{step} rests on no other trees, which too few sentences find",
                         [f"{step} rests on {count:.0f} {tests.units}" for count in n],

@@ -47,6 +47,28 @@ def test_a_step_that_few_documents_show_is_noted(short: str, n: int, note: str) 
     assert row["note"] == note
 
 
+@pytest.mark.parametrize("test", ["t", "betting"])
+@pytest.mark.parametrize("n", [40, 1, 0])
+def test_a_role_with_too_few_other_trees_has_no_evidence(n: int, test: str) -> None:
+    """If other roles have them; without any in the corpus, answers rest on the distance alone."""
+    object_roles = [role.replace("nsubj", "obj") for role in ROLES]
+    noise = np.random.default_rng(0).normal(0, 0.1, (40, 1, 1, 2 * len(ROLES)))
+    values = noise + np.array(2 * [9.0, 4.0, 4.0, 4.0, 4.0, 1.0])
+    values[n:, ..., -1] = np.nan
+    bounds = np.broadcast_to(np.array([0.0, 12.0], np.float32), (40, 2 * len(ROLES), 2))
+    scores = replace(make_scores(values, [*ROLES, *object_roles], DOCUMENTS), bounds=bounds)
+    subject, with_few = assign_roles(scores, test=test).frame.to_dict("records")
+    assert subject["answer"] == "yes"
+    assert with_few["answer"] == ("yes" if n == 40 else "undecided")
+    if n < 40:
+        assert with_few["p_adjusted"] == 1
+        assert with_few["certified"] == "undecided"
+    values[..., ROLES.index(other_trees_of(ARC))] = np.nan
+    values[..., -1] = np.nan
+    scores = replace(make_scores(values, [*ROLES, *object_roles], DOCUMENTS), bounds=bounds)
+    assert [*assign_roles(scores, test=test).frame["answer"]] == ["yes", "yes"]
+
+
 @pytest.mark.parametrize(
     ("short", "evidence"), [(NEAR, "distance"), (NEAR_BACK, "distance"), (BETWEEN, "class")]
 )
