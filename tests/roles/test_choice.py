@@ -473,7 +473,7 @@ def test_sentences_without_a_lender_are_counted_and_said() -> None:
     model, tokenizer = make_bert(), make_tokenizer()
     made = classify_heads(model, make_corpus(triples), tokenizer=tokenizer, pairing="none")
     assert made.scores.facts.without_other_tree == 1
-    assert "(1 of 3 sentences have no match)" in " ".join(as_text(made.roles.summarize()).split())
+    assert "(1 of 3 have no match)" in " ".join(as_text(made.roles.summarize()).split())
 
 
 def test_published_relations_are_whole_and_others_in_parts() -> None:

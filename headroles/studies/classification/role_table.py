@@ -50,7 +50,16 @@ from headroles.studies.classification.ladder import (
 )
 from headroles.studies.evidence import CLASS, STEPS
 from headroles.studies.heads import ScoreLevel, ThresholdOptions, UnitFacts
-from headroles.testing.evidence import ANSWERS, NO, POSITIONAL, ROLE_ANSWERS, UNTESTABLE, YES, T
+from headroles.testing.evidence import (
+    ANSWERS,
+    NO,
+    POSITIONAL,
+    ROLE_ANSWERS,
+    UNDECIDED,
+    UNTESTABLE,
+    YES,
+    T,
+)
 from headroles.testing.options import CorrectionOptions, TestOptions, describe_test
 from headroles.wording import head_name, listed, named_heads, numbered
 
@@ -511,8 +520,12 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         yield from map(Warned, cautions)
 
     def _about_positional(self) -> Iterator[str]:
-        """Name heads that attend to partners, but not more than place explains."""
-        rows = positional_in(self.frame[self.frame["role"].isin(self.groups.single)])
+        """Name heads that attend to partners, but no more than place explains in any role."""
+        of_pairs = self.frame[self.frame["role"].isin(self.groups.single)]
+        counted = {*heads_in(of_pairs[of_pairs["assigned"]])}
+        rows = positional_in(of_pairs)
+        heads = zip(rows["layer"], rows["head"], strict=True)
+        rows = rows[[head not in counted for head in heads]]
         for row in rows[:1].to_dict("records"):
             left = len(heads_in(rows)) - 1
             rest = f" and {left} other{'s' if left > 1 else ''}" if left else ""
@@ -628,6 +641,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         number = f":{digits(score)}"
         relations = [role.relation or role.id for role in self.known_roles(arcs.index)]
         best = arcs.assign(words=arcs.index.map(self.in_words))[~pd.Index(relations).duplicated()]
+        best = best.assign(is_open=open_marks(best))
         kind = "relation" if self.groups.are_arcs else "role"
         cells = {f"Best head per {kind}": "{words}", "Head": "{layer}-{head}"}
         cells[unit_of(score)] = f"{{mean{number}}}"
@@ -636,7 +650,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
             compared = "other trees" if self.scored.model.is_causal else "same distance"
             cells[f"Above {compared}"] = f"{{beyond_distance{number}}}"
         if best["beyond_class"].notna().any():
-            cells["Above word class"] = f"{{beyond_class{number}}}"
+            cells["Above word class"] = f"{{beyond_class{number}}}{{is_open}}"
         if best["other_arcs"].notna().any():
             cells["Other arcs"] = f"{{other_arcs{number}}}"
         grid = Grid.from_frame(best, cells)
@@ -789,13 +803,17 @@ def about_controls(table: RoleTable) -> Iterator[str]:
         parts.append(f"with {in_words[name]}, {numbered(n, 'head')} {verb}")
         if n and name in beyond:
             parts[-1] += f", {len(beyond[name][CLASS])} {table.beyond[CLASS]}"
+        if name == TREES and 0 < unmatched < n_sentences:
+            parts[-1] += f" ({unmatched} of {n_sentences} have no match)"
     if parts:
-        lacking = (
-            f" ({unmatched} of {n_sentences} sentences have no match)"
-            if 0 < unmatched < n_sentences
-            else ""
-        )
-        yield f"Control: {'; '.join(parts)}{lacking}."
+        yield f"Control of partners: {'; '.join(parts)}."
+
+
+def open_marks(rows: pd.DataFrame) -> pd.Series[str]:
+    """Return a question mark for each row whose contrast with the word class is undecided."""
+    is_open = (rows["class_answer"] == UNDECIDED) & rows["beyond_class"].notna()
+    marks: pd.Series[str] = is_open.map({True: "?", False: ""})
+    return marks
 
 
 def by_strength(rows: pd.DataFrame) -> pd.DataFrame:
