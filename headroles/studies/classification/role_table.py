@@ -641,7 +641,7 @@ class RoleTable(Result[AssignOptions, RoleFacts]):
         number = f":{digits(score)}"
         relations = [role.relation or role.id for role in self.known_roles(arcs.index)]
         best = arcs.assign(words=arcs.index.map(self.in_words))[~pd.Index(relations).duplicated()]
-        best = best.assign(is_open=open_marks(best))
+        best = best.assign(is_open=_open_marks(best))
         kind = "relation" if self.groups.are_arcs else "role"
         cells = {f"Best head per {kind}": "{words}", "Head": "{layer}-{head}"}
         cells[unit_of(score)] = f"{{mean{number}}}"
@@ -809,7 +809,7 @@ def about_controls(table: RoleTable) -> Iterator[str]:
         yield f"Control of partners: {'; '.join(parts)}."
 
 
-def open_marks(rows: pd.DataFrame) -> pd.Series[str]:
+def _open_marks(rows: pd.DataFrame) -> pd.Series[str]:
     """Return a question mark for each row whose contrast with the word class is undecided."""
     is_open = (rows["class_answer"] == UNDECIDED) & rows["beyond_class"].notna()
     marks: pd.Series[str] = is_open.map({True: "?", False: ""})
