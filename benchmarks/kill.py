@@ -432,8 +432,8 @@ def state_of(out: Path, job: Job) -> str:
 
 def state_of_output(out: Path, job: Job, output: str) -> str:
     """Tell whether a folder of results or a file in ``out`` is the old or the new one."""
+    place = committed(out / output) if output == OUT else out / output
     for name, folder in (("old", job.old), ("new", job.new)):
-        place = committed(out / output) if output == OUT else out / output
         if not differences(place, folder / output):
             return name
     return "BROKEN"

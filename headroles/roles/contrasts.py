@@ -101,7 +101,7 @@ class BeyondOffset(Pairs):
         return contrast_readout(
             batch,
             (pieces.at, weights),
-            (controls.at, spread(taken, controls.kinds, controls.weights)),
+            (controls.at, spread(taken, controls.cells_by_kind, controls.weights)),
             limits,
             counts,
             Counter() if self.find.is_control else Counter(of_links),
@@ -227,6 +227,8 @@ def kinds_of_groups(find: FindLinks) -> IntArray:
 def groups_of(batch: PaddedBatch, find: FindLinks) -> IntArray:
     """Return the group of each link (2 L,), forth and after them back."""
     table = batch.of(find)
+    if not find.labels_by_class:
+        return np.zeros(2 * len(table.owners), dtype=np.int64)
     is_divided = np.isin(table.labels, list(find.labels_by_class))
     dependents = batch.words[table.owners, table.first[:, 0]]
     of_dependents = batch.of(find_open)[table.owners, dependents]
@@ -237,15 +239,15 @@ def groups_of(batch: PaddedBatch, find: FindLinks) -> IntArray:
 class Controls(NamedTuple):
     """The controls of a batch, each in a cell: one offset in a sentence, or all across two.
 
-    The controls (C,) are the pairs ``at``, with their ``weights``. ``kinds`` are numbers of cells
-    times the number of kinds, plus that of the kind of the control. The cells in which links are
-    (S,) have ``totals`` (S, groups), numbers of pairs of words that are controls of each group of
-    links. A pair of words counts once, however many pieces the words have. ``numbers`` are the
-    numbers of the cells of `cells_of` among these.
+    The controls (C,) are the pairs ``at``, with their ``weights``. ``cells_by_kind`` are the
+    numbers of their cells, times the number of kinds, plus that of their kind. The cells in which
+    links are (S,) have ``totals`` (S, groups), numbers of pairs of words that are controls of each
+    group of links. A pair of words counts once, however many pieces the words have. ``numbers`` are
+    the numbers of the cells of `cells_of` among these.
     """
 
     at: PairsOfExamples
-    kinds: IntArray
+    cells_by_kind: IntArray
     weights: Float32Array
     totals: FloatArray
     numbers: IntArray
@@ -294,15 +296,15 @@ def find_controls(scope: Scope, find: FindLinks) -> Controls:
     at, cells = PairsOfExamples(*(ends[seen] for ends in at)), cells[seen]
     # pieces of long words must not outvote short words
     weights = 1 / (n_pieces[at.owners, at.queries] * n_pieces[at.owners, at.keys])
-    has_kinds = kinds_of_groups(find)
-    kinds = find_kinds(batch, at) if len(has_kinds) > 1 else np.zeros_like(cells)
+    groups = kinds_of_groups(find)
+    kinds = find_kinds(batch, at) if find.labels_by_class else np.zeros_like(cells)
     totals = [
         np.bincount(cells, weights=weights * of_group[kinds], minlength=numbers[-1] + 1)
-        for of_group in has_kinds
+        for of_group in groups
     ]
     return Controls(
         at,
-        cells * has_kinds.shape[1] + kinds,
+        cells * groups.shape[1] + kinds,
         weights.astype(np.float32),
         np.stack(totals, axis=1).astype(np.float64),
         numbers,

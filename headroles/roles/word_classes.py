@@ -91,10 +91,6 @@ def find_words(batch: PaddedBatch, source: str) -> Words:
 
 def find_open(batch: PaddedBatch) -> IntArray:
     """Return (B, W) 1 for the words of open classes, such as nouns and verbs, and 0 for others."""
-    return pad(
-        [
-            np.array([tag in OPEN_CLASSES for part in example.sentences for tag in part.upos])
-            for example in batch.examples
-        ],
-        0,
-    )
+    words = batch.of(find_words, UPOS)
+    numbers = [number for name, number in words.numbers.items() if name in OPEN_CLASSES]
+    return np.isin(words.classes, numbers).astype(np.int64)

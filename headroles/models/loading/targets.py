@@ -76,20 +76,28 @@ def with_languages(
 
 def _knows_language(tokenizer: PreTrainedTokenizerBase, name: str, code: str) -> bool:
     """Tell whether a tokenizer of languages has a piece for a code, as itself or in underscores."""
-    if isinstance(tokenizer, FSMTTokenizer):  # its languages are two, and no pieces
-        return code in (tokenizer.src_lang, tokenizer.tgt_lang)
-    beside = getattr(tokenizer, "lang_code_to_id", {})  # of M2M-100, not in its vocabulary
-    pieces = {*tokenizer.get_vocab(), *beside}
+    beside = _languages_beside_pieces(tokenizer)
+    if isinstance(tokenizer, FSMTTokenizer):  # no piece is a language
+        return code in beside
+    pieces = beside.union(tokenizer.get_vocab())
     return hasattr(tokenizer, name) and not pieces.isdisjoint({code, f"__{code}__"})
+
+
+def _languages_beside_pieces(tokenizer: PreTrainedTokenizerBase) -> set[str]:
+    """Return the languages that are not in the vocabulary: those of M2M-100, and two of FSMT."""
+    if isinstance(tokenizer, FSMTTokenizer):
+        return {tokenizer.src_lang, tokenizer.tgt_lang}
+    return set(getattr(tokenizer, "lang_code_to_id", {}))
 
 
 def _languages_of(tokenizer: PreTrainedTokenizerBase, code: str) -> list[str]:
     """Return the codes of the languages of a tokenizer, those most like ``code`` first."""
-    if isinstance(tokenizer, FSMTTokenizer):
-        return [tokenizer.src_lang, tokenizer.tgt_lang]
-    beside = getattr(tokenizer, "lang_code_to_id", {})
-    special = (piece.strip("_") for piece in tokenizer.all_special_tokens)
-    known = sorted({*beside, *filter(_CODE.fullmatch, special)})
+    languages = _languages_beside_pieces(tokenizer)
+    for piece in tokenizer.all_special_tokens:
+        name = piece.strip("_")
+        if _CODE.fullmatch(name):
+            languages.add(name)
+    known = sorted(languages)
     near = get_close_matches(code, known, cutoff=0.5)
     return [*near, *(language for language in known if language not in near)]
 
